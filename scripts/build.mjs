@@ -1,4 +1,5 @@
-// Bundles each executable and the client library, copies the viewer of the API reference beside the server, and builds the dashboard.
+// Bundles each executable and the client library, copies the viewer of the API reference beside the server, renders the
+// guide, and builds the dashboard.
 // `--types` also generates the library's type declarations.
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -8,6 +9,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { build } from 'esbuild';
 import { buildDashboard } from './lib/build-dashboard.mjs';
+import { buildGuide } from './lib/build-guide.mjs';
 import { API_REFERENCE, BUNDLES, forgetBuild, hashInputs, rememberBuild, writeAtomically } from './lib/build-state.mjs';
 import { bundleOptions } from './lib/bundle-options.mjs';
 import { ROOT } from './lib/paths.mjs';
@@ -48,8 +50,9 @@ async function main() {
   forgetBuild();
   try {
     const dashboard = buildDashboard();
-    await Promise.all([...BUNDLES.map(bundle), ...API_REFERENCE.map(copyViewer), dashboard]);
-    process.stderr.write(`  ${await dashboard}\n`);
+    const guide = buildGuide();
+    await Promise.all([...BUNDLES.map(bundle), ...API_REFERENCE.map(copyViewer), dashboard, guide]);
+    process.stderr.write(`  ${await dashboard}\n  ${await guide}\n`);
   } catch (error) {
     // esbuild has already printed its error. An error of the dashboard build has not been printed yet.
     if (error.errors === undefined) process.stderr.write(`  ${error.message}\n`);

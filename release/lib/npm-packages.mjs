@@ -2,7 +2,7 @@
 import { chmodSync, cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DASHBOARD_DIST } from '../../scripts/lib/build-dashboard.mjs';
-import { API_REFERENCE } from '../../scripts/lib/build-state.mjs';
+import { API_REFERENCE, GUIDE_DIST } from '../../scripts/lib/build-state.mjs';
 import { ROOT, workspaceDirs } from '../../scripts/lib/paths.mjs';
 import { bundleWorkspace, dashboardNotices, viewerNotices } from './bundles.mjs';
 import { checkFolder, pathsOfMachine } from './contents.mjs';
@@ -29,6 +29,7 @@ const CONTENTS = {
   'hatchway-server': async (folder) => {
     cpSync(join(ROOT, 'apps/server/bin'), join(folder, 'server/bin'), { recursive: true });
     cpSync(dirname(API_REFERENCE[0].outfile), join(folder, 'server/dist/api-reference'), { recursive: true });
+    cpSync(GUIDE_DIST, join(folder, 'server/dist/guide'), { recursive: true });
     cpSync(DASHBOARD_DIST, join(folder, 'dashboard/dist'), { recursive: true });
     rmSync(join(folder, 'dashboard/dist/.built-from'));
     const server = await bundleWorkspace('apps/server', join(folder, 'server/dist'));

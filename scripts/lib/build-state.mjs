@@ -26,9 +26,12 @@ export const API_REFERENCE = ['swagger-ui-bundle.js', 'swagger-ui.css'].map((nam
   outfile: join(ROOT, 'apps/server/dist/api-reference', name),
 }));
 
+/** Folder of the guide: the pages of docs/, rendered for the browser. */
+export const GUIDE_DIST = join(ROOT, 'apps/server/dist/guide');
+
 export function hashInputs() {
   const files = [join(ROOT, 'package.json'), join(ROOT, 'package-lock.json'), ...filesBelow(join(ROOT, 'scripts'))];
-  files.push(join(ROOT, 'deploy/systemd/tunnel-server.service'));
+  files.push(join(ROOT, 'deploy/systemd/tunnel-server.service'), ...filesBelow(join(ROOT, 'docs')));
   files.push(...dashboardInputs());
   for (const dir of workspaceDirs()) {
     files.push(join(ROOT, dir, 'package.json'));
@@ -42,6 +45,7 @@ export function isBuildFresh() {
     ...BUNDLES.map(({ outfile }) => join(ROOT, outfile)),
     ...API_REFERENCE.map(({ outfile }) => outfile),
     join(DASHBOARD_DIST, 'index.html'),
+    join(GUIDE_DIST, 'index.html'),
   ];
   if (!made.every((file) => existsSync(file))) return false;
   try {

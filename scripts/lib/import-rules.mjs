@@ -178,7 +178,7 @@ export const FOLDER_MAY_IMPORT = {
   },
   cli: {
     // The entry files, the list of commands, and the program around the commands.
-    '*.ts': ['commands', 'io'],
+    '*.ts': ['commands', 'api', 'io'],
     // A shell waits for completions at every press of Tab, so few imports are allowed.
     'complete-main.ts': ['completion'],
     commands: ['completion', 'mcp', 'service', 'run', 'agent', 'setup', 'output', 'api', 'config', 'io'],

@@ -83,6 +83,7 @@ export const LONG_STEPS = [
   tool('packages', 'packages/try.mjs'),
   tool('backup', 'backup/try.mjs'),
   tool('helm', 'helm/try.mjs'),
+  tool('monitoring', 'monitoring/try.mjs'),
   tool('pgbouncer', 'pgbouncer/try.mjs'),
   tool('skew', 'skew/try.mjs'),
   tool('traces', 'traces/try.mjs'),

@@ -13,7 +13,7 @@ const UPDATE = 'UPDATE_DOCS=1 npx vitest run tests/repo/cli-doc.test.ts';
 const COLUMNS = 100;
 
 const INTRODUCTION = `${HEADING}
-The \`--help\` of every command. \`-h\` shows only the common options. To regenerate this section: \`${UPDATE}\`.
+The \`--help\` of every command. \`-h\` shows only the common options. The last line names the page that explains the command; on a computer that is signed in to a platform, the line is a link to the platform's copy of the page. To regenerate this section: \`${UPDATE}\`.
 `;
 
 type Command = Awaited<ReturnType<typeof buildProgram>>;

@@ -11,6 +11,7 @@ const BUNDLES = [
   'apps/server/dist/tunnel-server.js',
   'apps/server/dist/tunnel-stack.js',
   'apps/server/dist/api-reference/swagger-ui-bundle.js',
+  'apps/server/dist/guide/index.html',
   'packages/client/dist/index.js',
 ];
 

@@ -1,4 +1,4 @@
-// Alert rules, dashboards and their page without Prometheus: names, cases and copies agree.
+// Alert rules, dashboards and their page without Prometheus: names, cases and copies agree. `npm run try:monitoring` evaluates the queries.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { shownProtocol } from '@tunnel/contract';
@@ -33,10 +33,11 @@ interface Case {
   readonly alert_rule_test: readonly { readonly alertname: string; readonly exp_alerts: readonly unknown[] }[];
 }
 
-const { DASHBOARDS, instanceSeries, readDashboard, seriesIn } = (await import(
+const { DASHBOARDS, EVENTS, instanceSeries, readDashboard, seriesIn } = (await import(
   join(ROOT, 'tests/tools/monitoring/lib/dashboards.mjs')
 )) as {
   DASHBOARDS: readonly string[];
+  EVENTS: Readonly<Record<string, string>>;
   instanceSeries: (dashboard: Dashboard) => string;
   readDashboard: (name: string) => Dashboard;
   seriesIn: (text: string) => ReadonlySet<string>;
@@ -154,6 +155,13 @@ describe('the dashboards', () => {
       expect([name, incomplete.map(({ title }) => title)]).toEqual([name, []]);
     }
   });
+
+  it('have the panels that the script lists as empty without an event', () => {
+    const titles = dashboards.flatMap(({ name, dashboard }) =>
+      dashboard.panels.map(({ title }) => `${name}: ${title}`),
+    );
+    expect(Object.keys(EVENTS).filter((panel) => !titles.includes(panel))).toEqual([]);
+  });
 });
 
 describe('docs/monitoring.md', () => {
@@ -174,5 +182,12 @@ describe('docs/monitoring.md', () => {
     const own = [...(await exportedSeries())].filter((name) => /^tunnel_(?!.*_(?:bucket|sum|count)$)/.test(name));
     const shortened = (name: string): boolean => page.includes(`\`_${name.split('_').at(-1)}\``);
     expect(own.filter((name) => !named.has(name) && !shortened(name))).toEqual([]);
+  });
+
+  it('shows a picture of each dashboard', () => {
+    for (const name of DASHBOARDS) {
+      expect(page).toContain(`(monitoring-${name}.svg)`);
+      expect(read(`docs/monitoring-${name}.svg`)).toContain('<svg');
+    }
   });
 });

@@ -121,19 +121,14 @@ const PAGES = [
 
 const withoutCode = (text: string): string => text.replace(/^ *```[\s\S]*?^ *```$/gm, '');
 
+const { headingSlugs } = (await import(join(ROOT, 'scripts/lib/guide/heading-slugs.mjs'))) as {
+  headingSlugs: () => (text: string) => string;
+};
+
 /** Returns the anchors that GitHub generates for the headings of a page. */
 const anchorsOf = (page: string): Set<string> => {
-  const seen = new Map<string, number>();
   const headings = [...withoutCode(read(page)).matchAll(/^#+ (.+)$/gm)].map((match) => match[1] as string);
-  return new Set(
-    headings.map((heading) => {
-      const text = heading.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase();
-      const anchor = text.replace(/[^\p{L}\p{N}_ -]/gu, '').replaceAll(' ', '-');
-      const before = seen.get(anchor) ?? 0;
-      seen.set(anchor, before + 1);
-      return before === 0 ? anchor : `${anchor}-${before}`;
-    }),
-  );
+  return new Set(headings.map((heading) => heading.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')).map(headingSlugs()));
 };
 
 it.each(PAGES)('every link in %s points to an existing file and an existing heading', (page) => {

@@ -4,6 +4,7 @@ import { type Client, connect } from '@tunnel/client';
 import { type Clock, createLogger, silentLogger, systemClock } from '@tunnel/runtime';
 import { FreezingClock, type InProcessStreams, type Program, runInProcess } from '@tunnel/testkit';
 import { run } from '../../apps/cli/src/all-commands.ts';
+import { knownPlatform } from '../../apps/cli/src/api/known-platform.ts';
 import type { Io } from '../../apps/cli/src/io/io.ts';
 import { rememberFiles } from './files-left.fixture.ts';
 import { ProgramSockets } from './program-sockets.fixture.ts';
@@ -59,6 +60,7 @@ export const runClientInProcess = ({ args, home, env, clock: time = systemClock 
           clients.push(client);
           return client;
         },
+        platformUrl: () => knownPlatform(io),
       };
       const code = await sockets.of(() => run(args, io));
       await leave();

@@ -1,6 +1,7 @@
 // The `tunnel` program around its commands: help, a single run, and the exit code. No code in this file ends the process.
 import { nearestWord } from '@tunnel/errors';
 import { Command, CommanderError } from 'commander';
+import { docsAddress, placeOfCommand } from './io/docs-links.ts';
 import { EXIT, type ExitCode, exitCodeOfSignal } from './io/exit-codes.ts';
 import { addPage, endBriefHelp, helpConfiguration, helpOption, helpWidth, isBriefHelp } from './io/help.ts';
 import { type Io, VERSION } from './io/io.ts';
@@ -56,7 +57,7 @@ export const makeProgram = (io: Io, finish: (code: ExitCode) => void, options: P
   for (const [heading, commands] of options.groups) {
     for (const command of commands) program.addCommand(command(io, finish).helpGroup(heading));
   }
-  inheritSettings(program, 'tunnel', options.isBrief);
+  inheritSettings(program, 'tunnel', { isBrief: options.isBrief, io });
   return program;
 };
 
@@ -64,11 +65,13 @@ const helpCommand = (): Command => new Command('help').argument('[command]').des
 
 /**
  * Copies settings to all subcommands, because subcommands are created without a parent. An error message refers to the help of the failed
- * command.
+ * command. The help ends with a link to the page that explains the command.
  */
-const inheritSettings = (command: Command, path: string, isBrief: boolean): void => {
+const inheritSettings = (command: Command, path: string, shared: { isBrief: boolean; io: Io }): void => {
+  const { isBrief, io } = shared;
   command
     .addHelpOption(helpOption(command))
+    .addHelpText('after', () => `\nDocs: ${docsAddress(placeOfCommand(path), io.platformUrl())}`)
     .showHelpAfterError(`  See \`${path} --help\`.`)
     .configureOutput({
       outputError: (text, write) => write(`tunnel: ${usageSentence(text)}${suggestionFor(text, command)}\n`),
@@ -77,7 +80,7 @@ const inheritSettings = (command: Command, path: string, isBrief: boolean): void
   for (const below of command.commands) {
     below.copyInheritedSettings(command);
     if (below.commands.length > 0) below.addHelpCommand(helpCommand());
-    inheritSettings(below, `${path} ${below.name()}`, isBrief);
+    inheritSettings(below, `${path} ${below.name()}`, shared);
   }
 };
 

@@ -1,6 +1,7 @@
 // A run of a program in this process: creates the Io from the process and its environment, and returns the exit code.
 import { homedir, hostname } from 'node:os';
 import { type Logger, releaseStartMemory, silentLogger, systemClock } from '@tunnel/runtime';
+import { knownPlatform } from './api/known-platform.ts';
 import type { Io } from './io/io.ts';
 
 /** Time that a finished command waits until a slow reader has read the output. */
@@ -56,6 +57,7 @@ const runOnce = async (program: Program, args: readonly string[], stdoutClosed: 
       releaseStartMemory();
       return client;
     },
+    platformUrl: () => knownPlatform(io),
   };
   return program.run(args, io);
 };

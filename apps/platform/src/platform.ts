@@ -88,6 +88,8 @@ export interface PlatformDeps {
   readonly dashboardFolder?: string;
   /** Folder of the viewer for the API reference. If the folder is absent or empty, /docs leads to the bare document. */
   readonly viewerFolder?: string;
+  /** Folder of the rendered guide. If the folder is absent or empty, /docs/guide/ reports that there is no guide. */
+  readonly guideFolder?: string;
   /** Called when a mail was written to a file, so that the console can show the mail. */
   readonly onMail?: (notice: MailNotice) => void;
   /** Figures of the backups, for the platform's metrics. Returns null while backups are off. Absent in a stack, whose edge exports them. */
@@ -385,7 +387,7 @@ class ComposedPlatform implements Platform {
   }
 
   #makeApp(): { readonly app: PlatformApp; readonly admission: ApiAdmission } {
-    const { clock, logger, version, dashboardFolder, viewerFolder, adminToken } = this.#options;
+    const { clock, logger, version, dashboardFolder, viewerFolder, guideFolder, adminToken } = this.#options;
     const { db } = this.#database;
     const settings = this.#config.platform;
     const masterKey = (): MasterKey => this.#openedMasterKey();
@@ -430,6 +432,7 @@ class ComposedPlatform implements Platform {
       clientDocuments: createClientDocuments(this.#config, clock),
       dashboard: dashboardFolder === undefined ? null : readDashboard(dashboardFolder),
       viewer: viewerFolder === undefined ? new Map() : readStaticFiles(viewerFolder),
+      guide: guideFolder === undefined ? new Map() : readStaticFiles(guideFolder),
       masterKey,
       wakeMailer: () => this.#mail.wake(),
       firstAccountMade: () => this.#firstAccount.remove(),

@@ -8,4 +8,5 @@ declare const __TUNNEL_VERSION__: string | undefined;
 export const VERSION = typeof __TUNNEL_VERSION__ === 'string' ? __TUNNEL_VERSION__ : '0.0.0-dev';
 
 export const DASHBOARD_FOLDER = fileURLToPath(new URL('../../dashboard/dist', import.meta.url));
+export const GUIDE_FOLDER = fileURLToPath(new URL('../dist/guide', import.meta.url));
 export const VIEWER_FOLDER = fileURLToPath(new URL('../dist/api-reference', import.meta.url));

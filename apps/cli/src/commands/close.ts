@@ -94,7 +94,7 @@ const closeAll = async (source: AccountTunnels, tunnels: readonly LiveTunnel[], 
 };
 
 const tell = (fault: Fault, io: Io, about = ''): void => {
-  const [first = '', ...rest] = problemLines(fault);
+  const [first = '', ...rest] = problemLines(fault, { platformUrl: io.platformUrl() });
   io.stderr.write(`${[first.replace('tunnel: ', `tunnel: ${about}`), ...rest].join('\n')}\n`);
 };
 

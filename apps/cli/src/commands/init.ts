@@ -180,7 +180,9 @@ const tryIt = async (file: string, { tunnels }: Answers, io: Io): Promise<ExitCo
   const tried = await tryConnection(settings, io);
   if (tried.state !== 'accepted') {
     const isLate = tried.state === 'unreachable' && tried.reason !== '';
-    io.stderr.write(`${(isLate ? [`tunnel: ${tried.reason}`] : problemLines(tried.fault)).join('\n')}\n`);
+    io.stderr.write(
+      `${(isLate ? [`tunnel: ${tried.reason}`] : problemLines(tried.fault, { platformUrl: io.platformUrl() })).join('\n')}\n`,
+    );
     io.stderr.write('  config.yml was saved. Edit it, or run `tunnel init --force`.\n');
     return tried.state === 'refused' ? EXIT.keyRefused : EXIT.notReached;
   }

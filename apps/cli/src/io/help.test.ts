@@ -94,4 +94,19 @@ describe('the full help (--help)', () => {
   it.each([20, 40, 79, 80, 100, 300])('lists every flag of `tunnel http` at %i columns', async (columns) => {
     expect(flagsIn(await printed(['http', '--help'], columns))).toEqual(flagsIn(await printed(['http', '--help'])));
   });
+
+  it.each(COMMANDS.map(([words]) => [words.join(' '), words] as const))(
+    'of `%s` ends with the page and heading that explain the command',
+    async (_, words) => {
+      const lastLine = async (platformUrl?: string): Promise<string | undefined> => {
+        const io = makeTestIo({ home: '/nowhere', ...(platformUrl === undefined ? {} : { platformUrl }) });
+        await run([...words, '--help'], io);
+        return io.out().trimEnd().split('\n').at(-1);
+      };
+      expect(await lastLine()).toMatch(/^Docs: docs\/[\w-]+\.md(#[\w-]+)?$/);
+      expect(await lastLine('http://localhost:8080')).toMatch(
+        /^Docs: http:\/\/localhost:8080\/docs\/guide\/([\w-]+#[\w-]+)?$/,
+      );
+    },
+  );
 });

@@ -23,6 +23,7 @@ export interface TestIoOptions {
   /** Input on stdin. Empty by default. */
   readonly stdin?: TextInput;
   readonly columns?: number;
+  readonly platformUrl?: string;
 }
 
 /** A terminal with a person who types the text as fast as the program reads. */
@@ -67,6 +68,7 @@ export const makeTestIo = (options: TestIoOptions): TestIo => {
     logger: silentLogger,
     signals,
     connect: options.connect ?? connect,
+    platformUrl: () => options.platformUrl ?? null,
     out: () => out,
     err: () => err,
     events: () =>

@@ -33,6 +33,8 @@ export interface Io {
   readonly logger: Logger;
   readonly signals: SignalSource;
   readonly connect: typeof connect;
+  /** Returns the URL of the platform that this computer uses, for links to its documentation. Null if no platform is known. */
+  readonly platformUrl: () => string | null;
 }
 
 /** Version of the program, defined by the bundler. Undefined for sources that run unbundled, such as tests. */

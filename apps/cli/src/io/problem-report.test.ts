@@ -1,6 +1,6 @@
 import { Fault } from '@tunnel/errors';
-import { expect, it } from 'vitest';
-import { problemLines } from './problem-report.ts';
+import { describe, expect, it } from 'vitest';
+import { misuse, problemLines } from './problem-report.ts';
 
 const inUse = (values = {}): string[] =>
   problemLines(Fault.fromWire('TUNNEL_SUBDOMAIN_IN_USE', "subdomain 'shop' is already in use", values));
@@ -23,4 +23,38 @@ it('the error for a name in use without a known holder suggests another name', (
 it('the error for a p2p name held by your second tunnel does not suggest groups', () => {
   const fault = Fault.fromWire('TUNNEL_P2P_NAME_IN_USE', "p2p name 'db' is already in use", { held_by: 'office' });
   expect(problemLines(fault)[1]).toBe("  Your tunnel 'office' uses it. To close that tunnel: `tunnel close db`.");
+});
+
+describe('with a known platform', () => {
+  const PLATFORM = 'https://tunnels.example.com/';
+
+  it('an error ends with the page and heading that explain the error', () => {
+    const fault = Fault.fromWire('TUNNEL_SUBDOMAIN_IN_USE', "subdomain 'shop' is already in use");
+    expect(problemLines(fault, { platformUrl: PLATFORM }).at(-1)).toBe(
+      '  Docs: https://tunnels.example.com/docs/guide/domains#reserve-a-name-or-a-port',
+    );
+    expect(problemLines(new Fault('P2P_AWAY'), { platformUrl: PLATFORM }).at(-1)).toMatch(
+      /guide\/p2p#connection-errors$/,
+    );
+  });
+
+  it('an error without a page of its own leads to its row in the list of errors', () => {
+    expect(problemLines(new Fault('EDGE_SHUTTING_DOWN'), { platformUrl: PLATFORM }).at(-1)).toBe(
+      '  Docs: https://tunnels.example.com/docs/guide/errors#EDGE_SHUTTING_DOWN',
+    );
+  });
+
+  it('a hint that names a page has the link, and no second link follows', () => {
+    const lines = problemLines(new Fault('POLICY_ABSENT'), { platformUrl: PLATFORM });
+    expect(lines.join('\n')).toContain('(https://tunnels.example.com/docs/guide/policy)');
+    expect(lines.join('\n')).not.toContain('Docs: ');
+    expect(problemLines(new Fault('POLICY_ABSENT')).join('\n')).toContain('(docs/policy.md)');
+  });
+
+  it('a mistyped command leads to its help, which has the link', () => {
+    expect(problemLines(misuse('unknown thing'), { path: 'tunnel http', platformUrl: PLATFORM })).toEqual([
+      'tunnel: unknown thing',
+      '  See `tunnel http --help`.',
+    ]);
+  });
 });

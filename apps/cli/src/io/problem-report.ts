@@ -1,5 +1,6 @@
 // Error messages for the terminal: one line with the problem, one line with the next step, and a stack trace only on request.
 import { type ErrorCode, Fault } from '@tunnel/errors';
+import { docsAddress, placeOfError, withDocsAddresses } from './docs-links.ts';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
 import type { Io } from './io.ts';
 
@@ -108,23 +109,38 @@ const withHint = (line: string, hint: string | undefined): string[] => {
   return IS_SENTENCE.test(line) ? [`${line} ${oneLine(hint)}`] : [line, `  ${oneLine(hint)}`];
 };
 
-/** Formats a fault for the terminal. `path` is the typed command, for a reference to its help. */
-export const problemLines = (fault: Fault, path?: string): string[] => {
+export interface ProblemContext {
+  /** The typed command, for a reference to its help. */
+  readonly path?: string | undefined;
+  /** The platform whose pages explain the problem. Null or absent: no platform is known, and the lines have no link. */
+  readonly platformUrl?: string | null | undefined;
+}
+
+/** Formats a fault for the terminal. The last line is a link to the page that explains the problem. */
+export const problemLines = (fault: Fault, { path, platformUrl = null }: ProblemContext = {}): string[] => {
   const message = oneLine(COMMAND_WORDS[fault.code]?.message ?? fault.message);
   const hint = hintOf(fault, path);
+  const linked = hint === undefined || platformUrl === null ? hint : withDocsAddresses(hint, platformUrl);
   const requestId = fault.status >= 500 ? fault.values['request_id'] : undefined;
+  // The hint of a mistyped command leads to the command's help. A hint that names a page needs no second link.
+  const isLinked = MISUSE.has(fault.code) || linked !== hint;
   return [
-    ...withHint(`tunnel: ${message}`, hint),
+    ...withHint(`tunnel: ${message}`, linked),
     ...(requestId === undefined ? [] : [`  Request id: ${oneLine(String(requestId))}`]),
+    ...(platformUrl === null || isLinked ? [] : [`  Docs: ${docsAddress(placeOfError(fault.code), platformUrl)}`]),
   ];
 };
 
-export const reportProblem = (error: unknown, io: Pick<Io, 'stderr' | 'env'>, path?: string): ExitCode => {
+export const reportProblem = (
+  error: unknown,
+  io: Pick<Io, 'stderr' | 'env' | 'platformUrl'>,
+  path?: string,
+): ExitCode => {
   const fault = faultOf(error);
   const lines =
     fault === undefined
       ? [`tunnel: unexpected error: ${oneLine(textOf(error))}`, '  Set TUNNEL_DEBUG=1 to see a stack trace.']
-      : problemLines(fault, path);
+      : problemLines(fault, { path, platformUrl: io.platformUrl() });
   if (io.env['TUNNEL_DEBUG'] === '1' && error instanceof Error) lines.push(error.stack ?? '');
   io.stderr.write(`${lines.join('\n')}\n`);
   return fault === undefined ? EXIT.unexpected : exitCodeOf(fault);

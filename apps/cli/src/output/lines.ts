@@ -17,8 +17,13 @@ import type { Output, RemovedTunnel } from './output.ts';
 import { connectionText, pathText, peerEventText } from './peers.ts';
 import { bytesText, type Colours, counted, cutVisible, padded, visibleLength } from './text.ts';
 
-/** Streams of a line output. With `clock`, the lines of events begin with the time. Without `clock`, the time is shown elsewhere. */
-export type LineIo = Pick<Io, 'stdout' | 'stderr'> & Partial<Pick<Io, 'clock'>>;
+/**
+ * Streams of a line output. With `clock`, the lines of events begin with the time. Without `clock`, the time is shown elsewhere. With
+ * `platformUrl`, errors have a link to the documentation.
+ */
+export interface LineIo extends Pick<Io, 'stdout' | 'stderr'>, Partial<Pick<Io, 'clock'>> {
+  readonly platformUrl?: Io['platformUrl'] | undefined;
+}
 
 /** Events with the addresses of a run. Their lines do not begin with the time, because people copy addresses from the lines. */
 const UNTIMED: ReadonlySet<StatusEvent['type']> = new Set(['connected', 'tunnel-opened', 'peer-ready']);
@@ -78,7 +83,7 @@ export class LineOutput implements Output {
   }
 
   onFailure(fault: Fault): void {
-    this.#io.stderr.write(`${problemLines(fault).join('\n')}\n`);
+    this.#io.stderr.write(`${this.#problemLines(fault).join('\n')}\n`);
   }
 
   onDrain(open: number, seconds: number): void {
@@ -95,13 +100,17 @@ export class LineOutput implements Output {
     return clock === undefined ? '' : `${clockText(clock.now())} `;
   }
 
+  #problemLines(fault: Fault): string[] {
+    return problemLines(fault, { platformUrl: this.#io.platformUrl?.() });
+  }
+
   #complainOnce(name: string, fault: Fault): void {
     if (this.#refusals.get(name) !== fault.message) this.#complain(name, fault);
     this.#refusals.set(name, fault.message);
   }
 
   #complain(name: string, fault: Fault): void {
-    const [what = '', ...hints] = problemLines(fault);
+    const [what = '', ...hints] = this.#problemLines(fault);
     const named = what.replace(/^tunnel: /, `tunnel: ${oneLine(name)}: `);
     this.#io.stderr.write(`${[named, ...hints].join('\n')}\n`);
   }

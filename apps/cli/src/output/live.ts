@@ -6,7 +6,7 @@ import type { ReloadOutcome } from '@tunnel/tunnel-spec';
 import pc from 'picocolors';
 import type { ExitCode } from '../io/exit-codes.ts';
 import type { Io } from '../io/io.ts';
-import { drainText, LineOutput, moreRequestsText, nameWidthOf, requestLine } from './lines.ts';
+import { drainText, type LineIo, LineOutput, moreRequestsText, nameWidthOf, requestLine } from './lines.ts';
 import { type BlockFacts, blockLines, type RunState } from './live-block.ts';
 import type { Output, RemovedTunnel } from './output.ts';
 import { RedrawnLines, type StayingLine, widthOf } from './redrawn-lines.ts';
@@ -39,13 +39,14 @@ export class LiveOutput implements Output {
   #unshown = 0;
   #draining = '';
 
-  constructor(io: Pick<Io, 'stdout' | 'stderr' | 'clock' | 'env'>, server: string) {
+  constructor(io: Pick<Io, 'stdout' | 'stderr' | 'clock' | 'env'> & LineIo, server: string) {
     this.#io = io;
     this.#server = server;
     const block = new RedrawnLines(io.stdout, { mayWrap: true });
     this.#block = block;
     this.#lines = new LineOutput({
       clock: io.clock,
+      platformUrl: io.platformUrl,
       stdout: {
         write: (text) => {
           io.stdout.write(text);

@@ -9,9 +9,9 @@ import { tunnelPage } from './live-block.ts';
 import { fanOut, type Output } from './output.ts';
 
 /** Creates the output of a run without a terminal, with the lines of requests in batches. */
-export const runLines = (io: Pick<Io, 'stdout' | 'stderr' | 'clock' | 'beforeCrash'>): Output => {
+export const runLines = (io: Pick<Io, 'stdout' | 'stderr' | 'clock' | 'beforeCrash'> & LineIo): Output => {
   const lines = new BatchedLines(io, { droppedText: (count) => `${moreRequestsText(count)}\n` });
-  const timed = { stdout: lines.stdout, stderr: lines.stderr, clock: io.clock };
+  const timed = { stdout: lines.stdout, stderr: lines.stderr, clock: io.clock, platformUrl: io.platformUrl };
   return fanOut([new RunLines(timed, (line) => lines.add(line)), { onEnd: () => lines.close() }]);
 };
 

@@ -48,7 +48,10 @@ export const readyText = (facts: ReadyFacts): string => {
     ...firstAccountLines(facts),
     ...(run.platform_url === null
       ? []
-      : [`  platform API ${platformUrl(facts)} (API docs: ${platformUrl(facts)}/docs)`]),
+      : [
+          `  platform API ${platformUrl(facts)} (reference: ${platformUrl(facts)}/docs)`,
+          `  docs         ${platformUrl(facts)}/docs/guide/`,
+        ]),
     ...(run.simulator_url === null ? [] : [`  payments     ${shown(run.simulator_url)} (test mode, no real charges)`]),
     ...edgeLines,
     ...keyLines(facts),

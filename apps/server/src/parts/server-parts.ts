@@ -8,7 +8,7 @@ import type { MailNotice, Platform, PlatformDeps, ProcessorAccess } from '@tunne
 import type { BackupFigures, Clock, Logger, Secret } from '@tunnel/runtime';
 import type { Simulator } from '@tunnel/simulator';
 import type { Backups } from '../backup/backups.ts';
-import { DASHBOARD_FOLDER, VIEWER_FOLDER } from '../bundle.ts';
+import { DASHBOARD_FOLDER, GUIDE_FOLDER, VIEWER_FOLDER } from '../bundle.ts';
 import type { Reach } from '../data-dir/data-dir.ts';
 import type { EmbeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 
@@ -191,6 +191,7 @@ export class ServerParts {
       onMail,
       dashboardFolder: DASHBOARD_FOLDER,
       viewerFolder: VIEWER_FOLDER,
+      guideFolder: GUIDE_FOLDER,
       // In a stack, the edge exports the metrics of the backups.
       ...(stack === undefined ? { backups: () => this.#backupFigures } : { localEdge: localEdgeOf(stack) }),
       ...(simulator === null ? {} : { simulator: accessTo(simulator) }),

@@ -38,8 +38,8 @@ export const Shell = () => {
           <div className="flex items-center gap-2">
             {/* The path as key closes an open dialog when the browser's Back button leaves the page. */}
             <Shortcuts key={pathname} />
-            {/* A plain link, because the platform serves the documentation outside the dashboard. */}
-            <a href="/docs" className="rounded-md px-2 py-1.5 text-muted hover:bg-sunken hover:text-ink">
+            {/* A plain link, because the platform serves the guide outside the dashboard. */}
+            <a href="/docs/guide/" className="rounded-md px-2 py-1.5 text-muted hover:bg-sunken hover:text-ink">
               Docs
             </a>
             <AccountMenu />

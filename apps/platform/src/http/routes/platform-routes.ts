@@ -36,6 +36,7 @@ import { addMetricsRoutes } from './operations/metrics-routes.ts';
 import { type MetricsContext, PlatformMetrics } from './operations/platform-metrics.ts';
 import { addDashboardRoutes } from './pages/dashboard-routes.ts';
 import { addDocsRoutes } from './pages/docs-routes.ts';
+import { addGuideRoutes } from './pages/guide-routes.ts';
 import type { StaticFiles } from './pages/static-files.ts';
 import { addLoadBalancingRoutes, addUsageRoutes } from './usage/usage-routes.ts';
 
@@ -58,6 +59,8 @@ export interface PlatformRouteDeps
   readonly dashboard: StaticFiles | null;
   /** Files of the viewer for the API documentation. */
   readonly viewer: StaticFiles;
+  /** Files of the guide. Empty if the guide has not been built. */
+  readonly guide: StaticFiles;
   /** Metadata documents of OAuth clients that ask to be connected. */
   readonly clientDocuments: ClientDocuments;
   /** Wakes the mail sender. Called when a mail has been added to the outbox. */
@@ -104,6 +107,8 @@ export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): vo
   const metrics = new PlatformMetrics({ ...deps, db: linkDb });
   addMetricsRoutes(app, { metrics, adminToken: deps.adminToken });
   if (settings.mcp.enabled) addMcp(app, { ...deps, users: accounts.users, tokens: oauth.mcpTokens, metrics });
+  // Before the files of the API reference, which are below /docs too.
+  addGuideRoutes(app, deps.guide);
   addDocsRoutes(app, deps);
   addDashboardRoutes(app, deps.dashboard);
   addDownloadRoutes(app, deps);

@@ -21,6 +21,7 @@ import { DatabaseAway, notReady } from '../../db/database-away.ts';
 import { LIMITS } from '../../limits.ts';
 import { isDownloadPath } from '../routes/downloads/download-routes.ts';
 import { isDashboardPath } from '../routes/pages/dashboard-routes.ts';
+import { isGuidePath } from '../routes/pages/guide-routes.ts';
 import { headersOfEveryAnswer, newRequestId } from '../shared/every-answer.ts';
 import { CHALLENGE_PATH, MCP_PATH } from '../shared/paths.ts';
 import type { PlatformApp, PlatformEnv } from '../shared/platform-env.ts';
@@ -129,9 +130,12 @@ const isForAnyHost = (path: string): boolean =>
   path.startsWith(`${EDGE_LINK_PATH}/`) ||
   path.startsWith(CHALLENGE_PATH);
 
-/** Returns true if a path needs the database. The dashboard's page itself shows that the database is unavailable. */
+/**
+ * Returns true if a path needs the database. The dashboard's page itself shows that the database is unavailable, and the guide explains
+ * what to do then.
+ */
 const needsDatabase = (path: string): boolean =>
-  !path.startsWith('/health') && !isDashboardPath(path) && !isDownloadPath(path);
+  !path.startsWith('/health') && !isDashboardPath(path) && !isGuidePath(path) && !isDownloadPath(path);
 
 /** Sets the id and the caller's address of a request, and the common headers of the response. */
 const stampOf = ({ settings, edgeSecret, newRequestId: makeId = newRequestId }: PlatformAppOptions) => {

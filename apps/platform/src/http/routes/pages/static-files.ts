@@ -21,6 +21,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
   '.png': 'image/png',
   '.json': 'application/json',
+  '.sh': 'text/plain; charset=utf-8',
   '.woff2': 'font/woff2',
 };
 
