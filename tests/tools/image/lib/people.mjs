@@ -57,7 +57,10 @@ export class Person {
   /** Creates the first account of a server. `read` returns the text of files in its data directory. */
   async signUp(read) {
     // The file appears shortly after the server is healthy.
-    const offered = await until('the link of the first account is there', () => read('first-account-link').trim() || null);
+    const offered = await until(
+      'the link of the first account is there',
+      () => read('first-account-link').trim() || null,
+    );
     const invite = new URL(offered).searchParams.get('invite');
     await this.call('POST', '/auth/register', { email: this.email, password: this.password, invite });
     const link = /\/auth\/verify-email\/\S+/;
