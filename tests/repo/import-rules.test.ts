@@ -211,7 +211,7 @@ it.each([
   ['apps/cli', 'agent/a.ts', 'run/hooks/b.ts', 'agent may not import run/hooks'],
   ['apps/cli', 'run/hooks/a.ts', 'run/b.ts', 'run/hooks may not import run'],
   ['apps/cli', 'io/a.ts', 'program.ts', 'io may not import program.ts'],
-  ['apps/cli', 'program.ts', 'api/a.ts', 'program.ts may not import api'],
+  ['apps/cli', 'program.ts', 'config/a.ts', 'program.ts may not import config'],
   ['apps/cli', 'complete-main.ts', 'commands/a.ts', 'complete-main.ts may not import commands'],
   ['apps/server', 'stack/a.ts', 'parts/b.ts', 'stack may not import parts'],
   ['apps/server', 'process/a.ts', 'run/b.ts', 'process may not import run'],

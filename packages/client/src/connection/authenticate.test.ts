@@ -35,7 +35,7 @@ describe('the Auth message', () => {
 describe('the Auth message of this build', () => {
   it('offers all capabilities of the client', () => {
     const who = { token, agent: 'tunnel/0.2.0 linux node/24', resume: null };
-    const text = vector('control-capabilities.json', 'Auth, a client that hears of answers of the edge');
+    const text = vector('control-capabilities.json', 'Auth, a client that packs datagrams together');
     expect(encodeControl(authMessage(who))).toBe(text);
   });
 });
