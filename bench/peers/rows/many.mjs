@@ -8,8 +8,8 @@ const QUICK_NAMES = 500;
 const CLIENTS = 500;
 const QUICK_CLIENTS = 50;
 const SETTLE_MS = 1500;
-/** Long enough for several heartbeats of each client. */
-const REST_SECONDS = 5;
+/** The interval in which every carrier is pinged once. */
+const REST_SECONDS = 10;
 const REQUESTS = { connections: 50, bytes: 128, keepAlive: true, warmUpRequests: 20_000, warmUpRuns: 3 };
 
 /** Opens the tunnels. @returns {Promise<{ openMs: number, kbEach: number }>} `kbEach` is the edge's additional memory per tunnel */
