@@ -20,9 +20,8 @@ const USAGE = `usage: npm run bench [-- OPTIONS]
   --node PATH      the Node.js that runs edge and client
   --baseline DIR   another checkout, built: its edge, client and platform are measured beside ours in the same rounds (before, before-tls, before-platform)
   --json FILE      the figures as JSON, besides the usual place
-  --record         writes the scenarios of this run into docs/benchmarks.md and .json, and leaves the others as they are there
   --list           the names of the scenarios
-A run of everything writes docs/benchmarks.md and .json; any other one writes to .cache/bench, unless --record says otherwise (all paths, not --quick).`;
+The results are written to .cache/bench.`;
 
 async function bench(options) {
   const chosen = chooseScenarios(options.scenarios);
@@ -43,10 +42,7 @@ async function bench(options) {
     process.stdout.write(`${renderComparison(summary)}\n`);
     return;
   }
-  const allPaths = !options.quick && options.paths.length === PATH_NAMES.length;
-  const full = allPaths && scenarios.length === SCENARIOS.length;
-  const part = allPaths && options.record && scenarios.length > 0;
-  process.stderr.write(`written: ${writeResults(summary, { full, part, json: options.json }).join(', ')}\n`);
+  process.stderr.write(`written: ${writeResults(summary, options.json).join(', ')}\n`);
 }
 
 async function main(args) {

@@ -16,8 +16,10 @@ const folders = new Set();
  */
 export function startChild({ name, command, args, env = process.env, ipc = false, cwd, onLine }) {
   const stdio = ['pipe', 'pipe', 'pipe', ...(ipc ? ['ipc'] : [])];
+  const startedAt = performance.now();
   const process_ = spawn(command, args, { env, cwd, stdio, detached: true });
-  const child = { name, process: process_, pid: process_.pid, cwd, output: '', exit: null, exited: Promise.resolve() };
+  const started = { name, process: process_, pid: process_.pid, startedAt, cwd };
+  const child = { ...started, output: '', exit: null, exited: Promise.resolve() };
   const keep = (chunk) => {
     child.output = (child.output + chunk).slice(-TAIL_CHARS);
   };

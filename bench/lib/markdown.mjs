@@ -1,19 +1,7 @@
-// Renders the generated part of docs/benchmarks.md. The hand-written text around it stays.
+// Renders the results of `npm run bench` as Markdown.
 import { baselineOf } from '../paths/index.mjs';
 import { FIGURES } from '../scenarios/figures.mjs';
 import { spread } from './statistics.mjs';
-
-const BEGIN = '<!-- figures: `npm run bench` writes what stands between these two lines -->';
-const END = '<!-- end of figures -->';
-
-/** Returns `text` with its generated part replaced, or appended if there is none. */
-export function replaceFigures(text, figures) {
-  const from = text.indexOf(BEGIN);
-  const to = text.indexOf(END);
-  const part = `${BEGIN}\n\n${figures}\n${END}`;
-  if (from === -1 || to === -1) return `${text.trimEnd()}\n\n${part}\n`;
-  return text.slice(0, from) + part + text.slice(to + END.length);
-}
 
 export function renderMarkdown(summary) {
   const parts = [renderHead(summary), renderTargets(summary), ...summary.scenarios.map(renderScenario)];
@@ -48,7 +36,7 @@ function renderHead({ date, quick, rounds, machine, versions }) {
     `- Date: ${date.slice(0, 10)}${quick ? ' (quick run, rough figures)' : ''}.`,
     `- Machine: ${machine.cores} cores of ${machine.model}, ${machine.memoryGib} GiB, ${machine.system}, kernel ${machine.kernel} (${machine.architecture}); load before the run ${machine.loadBefore}.`,
     `- Versions: ours ${versions.ours}, Node.js ${versions.node}${load}, ${nginx}${wrk}.`,
-    `- ${rounds === 1 ? '1 round' : `${rounds} rounds`}; a cell is the median, with the range in parentheses. The line below a heading says when and on which build a scenario was measured separately. 1 MB = 10^6 bytes, 1 GB = 10^9, 1 KB = 1000.`,
+    `- ${rounds === 1 ? '1 round' : `${rounds} rounds`}; a cell is the median, with the range in parentheses. 1 MB = 10^6 bytes, 1 GB = 10^9, 1 KB = 1000.`,
   ].join('\n');
 }
 
@@ -67,7 +55,7 @@ function renderTargets({ scenarios }) {
   return `### Targets\n\n${head}\n${rows.join('\n')}`;
 }
 
-function renderScenario({ name, title, notes, figures, paths, run, yardstick = 'nginx' }) {
+function renderScenario({ name, title, notes, figures, paths, yardstick = 'nginx' }) {
   const columns = figures.flatMap((key) => [
     { title: FIGURES[key].title, of: (path) => cell(path.figures[key], FIGURES[key].digits) },
     ...(FIGURES[key].ratio ? [{ title: `× ${yardstick}`, of: (path) => cell(path.ratios[key], 2) }] : []),
@@ -78,21 +66,13 @@ function renderScenario({ name, title, notes, figures, paths, run, yardstick = '
   return [
     `### ${title}`,
     '',
-    `\`--scenario ${name}\`${[...notes, ...ownRun(run)].map((note) => `; ${note}`).join('')}`,
+    `\`--scenario ${name}\`${notes.map((note) => `; ${note}`).join('')}`,
     '',
     `| Path | ${columns.map((column) => column.title).join(' | ')} |`,
     `|---|${columns.map(() => '---|').join('')}`,
     ...rows,
   ].join('\n');
 }
-
-/** Returns a note for a scenario that was measured in a separate run. */
-const ownRun = (run) =>
-  run === undefined
-    ? []
-    : [
-        `${run.date.slice(0, 10)}, ours ${run.versions.ours}, Node.js ${run.versions.node}, ${run.rounds} rounds, load ${run.loadBefore}`,
-      ];
 
 function cell(value, digits) {
   if (value == null) return '';

@@ -33,7 +33,6 @@ export function readBenchOptions(args) {
     rounds: { type: 'string' },
     list: { type: 'boolean', default: false },
     json: { type: 'string' },
-    record: { type: 'boolean', default: false },
     baseline: { type: 'string' },
   });
   const rounds = values.rounds === undefined ? defaultRounds(values.quick) : Number(values.rounds);

@@ -1,5 +1,6 @@
 // Draws panels of horizontal bars as an SVG with light and dark colors. A page that embeds the picture passes the reader's theme on.
 
+import { drawSvg, escapeXml, SVG_HEAD } from '../../scripts/lib/svg.mjs';
 import { median } from './statistics.mjs';
 
 const WIDTH = 860;
@@ -11,30 +12,14 @@ const BAR = 13;
 const LINE = 18;
 /** Maximum length of a bar as a multiple of the panel's median. */
 const LONGEST = 3;
-const HEAD = 58;
 const PANEL_HEAD = 40;
 const PANEL_FOOT = 20;
 
-const STYLE = `
-  text { font: 12px system-ui, -apple-system, 'Segoe UI', sans-serif; fill: #1f2328; }
-  .title { font-size: 16px; font-weight: 600; }
-  .panel { font-size: 13px; font-weight: 600; }
-  .quiet { fill: #59636e; }
-  .strong { font-weight: 600; }
-  .ours { fill: #0969da; }
-  .peer { fill: #afb8c1; }
-  .floor { fill: #d8dee4; }
-  .cut { stroke: #ffffff; stroke-width: 3; }
-  @media (prefers-color-scheme: dark) {
-    text { fill: #f0f6fc; }
-    .quiet { fill: #9198a1; }
-    .ours { fill: #4493f8; }
-    .peer { fill: #656c76; }
-    .floor { fill: #3d444d; }
-    .cut { stroke: #0d1117; }
-  }`;
-
-const escape = (text) => String(text).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+const STYLE = {
+  light: `.panel{font-size:13px;font-weight:600}.strong{font-weight:600}.cut{stroke:#ffffff;stroke-width:3}
+.ours{fill:#0969da}.peer{fill:#afb8c1}.floor{fill:#d8dee4}`,
+  dark: '.ours{fill:#4493f8}.peer{fill:#656c76}.floor{fill:#3d444d}.cut{stroke:#0d1117}',
+};
 
 const heightOf = ({ bars }) => PANEL_HEAD + bars.length * LINE + PANEL_FOOT;
 
@@ -43,7 +28,7 @@ const heightOf = ({ bars }) => PANEL_HEAD + bars.length * LINE + PANEL_FOOT;
  * @returns {string} SVG
  */
 export function drawBars({ title, subtitle, foot, panels }) {
-  const tops = [HEAD, HEAD];
+  const tops = [SVG_HEAD, SVG_HEAD];
   // Each panel goes below the shorter column, so that both columns end at a similar height.
   const placed = panels.map((panel) => {
     const column = tops[0] <= tops[1] ? 0 : 1;
@@ -52,18 +37,10 @@ export function drawBars({ title, subtitle, foot, panels }) {
     return { panel, ...at };
   });
   const height = Math.max(...tops) + 24;
-  return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" role="img">`,
-    `<title>${escape(title)}</title>`,
-    `<desc>${escape(panels.map(describe).join(' '))}</desc>`,
-    `<style>${STYLE}\n</style>`,
-    `<text class="title" x="0" y="18">${escape(title)}</text>`,
-    `<text class="quiet" x="0" y="38">${escape(subtitle)}</text>`,
-    ...placed.flatMap(drawPanel),
-    `<text class="quiet" x="0" y="${height - 6}">${escape(foot)}</text>`,
-    '</svg>',
-    '',
-  ].join('\n');
+  return drawSvg({
+    ...{ width: WIDTH, height, title, subtitle, style: STYLE, description: panels.map(describe).join(' ') },
+    content: [...placed.flatMap(drawPanel), `<text class="quiet" x="0" y="${height - 6}">${escapeXml(foot)}</text>`],
+  });
 }
 
 const describe = ({ title, unit, bars }) =>
@@ -84,17 +61,17 @@ function drawPanel({ panel: { title, unit, bars }, x, y }) {
   const most = longestOf(bars);
   const room = COLUMN - LABEL - VALUE;
   return [
-    `<text class="panel" x="${x}" y="${y + 16}">${escape(title)}</text>`,
-    `<text class="quiet" x="${x}" y="${y + 32}">${escape(unit)}</text>`,
+    `<text class="panel" x="${x}" y="${y + 16}">${escapeXml(title)}</text>`,
+    `<text class="quiet" x="${x}" y="${y + 32}">${escapeXml(unit)}</text>`,
     ...bars.flatMap(({ label, value, text, kind }, at) => {
       const top = y + PANEL_HEAD + at * LINE;
       const width = Math.max(1, (room * Math.min(value, most)) / most);
       const weight = kind === 'ours' ? ' class="strong"' : '';
       return [
-        `<text${weight} x="${x + LABEL - 8}" y="${top + BAR - 2}" text-anchor="end">${escape(label)}</text>`,
+        `<text${weight} x="${x + LABEL - 8}" y="${top + BAR - 2}" text-anchor="end">${escapeXml(label)}</text>`,
         `<rect class="${kind}" x="${x + LABEL}" y="${top}" width="${width.toFixed(1)}" height="${BAR}" rx="2"/>`,
         ...(value > most ? [cut(x + LABEL + width, top)] : []),
-        `<text${weight} x="${(x + LABEL + width + 6).toFixed(1)}" y="${top + BAR - 2}">${escape(text)}</text>`,
+        `<text${weight} x="${(x + LABEL + width + 6).toFixed(1)}" y="${top + BAR - 2}">${escapeXml(text)}</text>`,
       ];
     }),
   ];

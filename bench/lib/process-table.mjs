@@ -1,5 +1,5 @@
 // Reads processor time and memory of a process and its descendants from the process table of Linux.
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 // USER_HZ: the unit of the times in /proc/<pid>/stat, 100 on every Linux that Node.js runs on.
 const TICKS_PER_SECOND = 100;
@@ -37,6 +37,16 @@ export function cpuSeconds(pid) {
   for (const member of familyOf(pid)) ticks += statOf(member)?.ticks ?? 0;
   return ticks / TICKS_PER_SECOND;
 }
+
+/** Returns the number of open sockets of the process, without its children. */
+export const openSockets = (pid) =>
+  readdirSync(`/proc/${pid}/fd`).filter((descriptor) => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${descriptor}`).startsWith('socket:');
+    } catch {
+      return false;
+    }
+  }).length;
 
 const kilobytes = (status, field) => Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0);
 

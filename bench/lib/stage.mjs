@@ -26,11 +26,16 @@ export class Stage {
   }
 
   async open(settings) {
-    this.#way = await this.#path.start({ ...settings, ground: this.ground, folder: this.#folder });
+    this.#way = await this.#path.start({ ...settings, quick: this.quick, ground: this.ground, folder: this.#folder });
   }
 
   get path() {
     return this.#path;
+  }
+
+  /** The result of the path's start, for scenarios that measure the start itself or work with the path's processes. */
+  get way() {
+    return this.#way;
   }
 
   /** The account that the path created for API calls. Only platform paths create one. */

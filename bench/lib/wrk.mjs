@@ -7,6 +7,8 @@ const REPORT = fileURLToPath(new URL('../load/wrk-report.lua', import.meta.url))
 /** The tunnel's subdomain at the edge. Other paths ignore the name. */
 export const HTTP_NAME = 'bench';
 export const HTTP_HOST = `${HTTP_NAME}.localhost`;
+/** The host of a tunnel where a scenario has many, as wrk-report.lua has it. */
+export const hostOf = (number) => `t${number}.localhost`;
 
 /** Finds wrk. `missing` is the message if wrk is not installed. */
 export function findWrk() {
@@ -19,7 +21,7 @@ export function findWrk() {
 /** Returns the arguments for wrk. A single thread can request more than two hops on the same machine can answer. */
 export const wrkArgs = (
   { host, port, tls },
-  { connections, bytes, keepAlive, seconds, path = `/0/${bytes}`, headers = [], body, name = HTTP_HOST },
+  { connections, bytes, keepAlive, seconds, path = `/0/${bytes}`, headers = [], body, names, name = HTTP_HOST },
 ) => [
   ...['--threads', '1', '--connections', String(connections), '--duration', `${seconds}s`, '--script', REPORT],
   // The platform answers only requests to its own address, so its Host header stays unchanged.
@@ -27,7 +29,8 @@ export const wrkArgs = (
   ...(keepAlive ? [] : ['--header', 'Connection: close']),
   ...headers.flatMap((header) => ['--header', header]),
   `${tls ? 'https' : 'http'}://${host}:${port}${path}`,
-  ...(body === undefined ? [] : ['--', body]),
+  ...(body === undefined ? [] : ['--', 'body', body]),
+  ...(names === undefined ? [] : ['--', 'names', String(names)]),
 ];
 
 export function readReport(stdout) {

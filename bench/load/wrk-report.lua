@@ -1,8 +1,25 @@
--- A body to send, where one is given, and what wrk found, as one line of JSON behind its own words.
+-- Sends a body if there is one, or requests many hosts in turn, and prints the results as a line of JSON after the output of wrk.
 function init(args)
-  if args[1] == nil then return end
-  wrk.method = 'POST'
-  wrk.body = args[1]
+  if args[1] == 'body' then
+    wrk.method = 'POST'
+    wrk.body = args[2]
+  elseif args[1] == 'names' then
+    requestInTurn(tonumber(args[2]))
+  end
+end
+
+-- A step that shares no factor with the number of hosts, so that neighbors in the order of creation are not requested one after another.
+local STEP = 7919
+
+function requestInTurn(count)
+  local requests, at = {}, 0
+  for number = 0, count - 1 do
+    requests[number] = wrk.format(nil, nil, { Host = 't' .. number .. '.localhost' })
+  end
+  function request()
+    at = (at + STEP) % count
+    return requests[at]
+  end
 end
 
 function done(summary, latency)

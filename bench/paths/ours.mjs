@@ -55,7 +55,7 @@ function startTalkativeClient({ folder, ...settings }) {
   return startChild({ name: 'client', command: 'sh', args: words, env: cleanEnvironment(folder), cwd: folder });
 }
 
-async function startEdge({ root, ground, folder, node, nodeArgs, ...settings }) {
+export async function startEdge({ root, ground, folder, node, nodeArgs, ...settings }) {
   const dataDir = join(folder, 'data');
   const config = join(folder, 'server.toml');
   writeFileSync(config, configOf(settings));

@@ -8,7 +8,7 @@ import { failAtExit, startChild, stopChild } from '../lib/children.mjs';
 import { loopback } from '../lib/network.mjs';
 import { Worker } from '../lib/worker.mjs';
 
-const SOURCES = ['load.h', 'origin.c', 'visitors.c'].map((name) =>
+const SOURCES = ['load.h', 'datagrams.c', 'origin.c', 'visitors.c'].map((name) =>
   fileURLToPath(new URL(`load/${name}`, import.meta.url)),
 );
 const PROGRAM = join(CACHE_DIR, 'peers/load');
@@ -30,6 +30,7 @@ const ARGUMENTS = {
   echo: ({ bytes, warmUpSeconds, seconds }) => [bytes, warmUpSeconds, seconds],
   endless: ({ warmUpSeconds, seconds }) => [warmUpSeconds, seconds],
   hold: ({ connections }) => [connections],
+  datagrams: ({ bytes, visitors, warmUpSeconds, seconds }) => [bytes, visitors, warmUpSeconds, seconds],
 };
 
 /** A process of the C program, one per job. */

@@ -2,16 +2,16 @@
 import { FIGURES } from '../scenarios/figures.mjs';
 import { ROWS } from './rows.mjs';
 import { summarizeRow } from './summary.mjs';
-import { judge, TARGETS } from './targets.mjs';
+import { judge, speedOf, TARGETS } from './targets.mjs';
 
 const isOurs = (path) => path.startsWith('ours');
 
 /** @returns {string} Markdown */
-export function renderPage(record) {
+export function renderPage(record, targets = TARGETS) {
   const rows = ROWS.filter(({ name }) => roundsOf(record, name).length > 0);
   const parts = [
     renderHead(record),
-    renderTargets(record),
+    renderTargets(record, targets),
     ...rows.map((row) => renderRow(row, record)),
     renderRest(record),
   ];
@@ -45,16 +45,38 @@ function renderHead(record) {
   ].join('\n');
 }
 
-function renderTargets(record) {
+function renderTargets(record, targets) {
   const { runtimes } = record;
-  const lines = TARGETS.map((target) => {
-    const results = runtimes.map((runtime) => judge(target, record.rows, runtime));
-    if (results.every((result) => result === null)) return null;
-    return `| ${target.row} | ${target.path} | ${FIGURES[target.figure].title} | ${wordsOf(target)} | ${results.map(verdict).join(' | ')} |`;
-  }).filter(Boolean);
-  if (lines.length === 0) return '';
+  const judged = targets
+    .map((target) => ({
+      target,
+      results: runtimes.map((runtime) => judge(target, record.rows, runtime)),
+    }))
+    .filter(({ results }) => results.some((result) => result !== null));
+  if (judged.length === 0) return '';
+  const lines = judged.map(
+    ({ target, results }) => `| ${nameOf(target)} | ${wordsOf(target)} | ${results.map(verdict).join(' | ')} |`,
+  );
+  const reasons = judged
+    .filter(({ target, results }) => target.why && results.some((result) => result?.reached === false))
+    .map(({ target }) => `- ${nameOf(target).replaceAll(' | ', ', ')}: ${target.why}`);
   const head = `| Row | Path | Figure | Target | ${runtimes.map(({ version }) => `Node.js ${version}`).join(' | ')} |`;
-  return ['## Targets', '', head, `|---|---|---|---|${'---|'.repeat(runtimes.length)}`, ...lines].join('\n');
+  return [
+    ...['## Targets', '', ...speedLines(speedOf(record.rows, runtimes), runtimes)],
+    ...[head, `|---|---|---|---|${'---|'.repeat(runtimes.length)}`, ...lines],
+    ...(reasons.length === 0 ? [] : ['', 'Reasons for missed targets:', '', ...reasons]),
+  ].join('\n');
+}
+
+const nameOf = ({ row, path, figure }) => `${row} | ${path} | ${FIGURES[figure].title}`;
+
+function speedLines(speed, runtimes) {
+  if (speed === null) return [];
+  const here = speed.here.map((ms, at) => `${ms.toFixed(0)} ms on Node.js ${runtimes[at].version}`).join(' and ');
+  return [
+    `Targets in ms and µs were set on a machine where \`node -e 0\` takes ${speed.target} ms. Here it takes ${here}.`,
+    '',
+  ];
 }
 
 const wordsOf = ({ limits }) => limits.map(limitWords).join(', or ');

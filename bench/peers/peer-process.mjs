@@ -1,4 +1,5 @@
-// Helpers to start a peer: its files, its processes, and the check that a visitor reaches the origin.
+// Helpers to start a peer: its files, its processes, and the check that visitors reach the origin.
+import { createSocket } from 'node:dgram';
 import { writeFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { get as getByTls } from 'node:https';
@@ -8,13 +9,16 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { failAtExit, startChild } from '../lib/children.mjs';
 import { cleanEnvironment } from '../lib/server.mjs';
 import { HTTP_HOST } from '../lib/wrk.mjs';
+import { DATAGRAM, DATAGRAM_BYTES } from '../load/datagram-service.mjs';
 import { patternPiece } from '../load/pattern.mjs';
 import { encodeRequest, SERVICE } from '../load/request.mjs';
 import { programFile } from './programs.mjs';
 
 const START_TIMEOUT_MS = 20_000;
 const PATIENCE_MS = 2000;
-const EVERY_MS = 50;
+const DATAGRAM_PATIENCE_MS = 200;
+/** Short, because a row measures how long a start takes. */
+const EVERY_MS = 5;
 const PROBE_BYTES = 100;
 
 export const HOST = '127.0.0.1';
@@ -48,9 +52,20 @@ async function until(attempt, children) {
 
 export const untilListening = (port, child) => until(() => once(port, (socket, done) => done()), [child]);
 
-/** Waits until a visitor reaches the origin: with an echo, or with an HTTP response. */
+const PROBES = {
+  tcp: ({ port }) => echo(port),
+  udp: ({ port }) => echoDatagram(port),
+  http: (address) => ask(address),
+};
+
+/** Waits until a visitor reaches the origin. A path with another protocol has no visitors yet. */
 export const untilThrough = ({ address, processes }, protocol) =>
-  until(() => (protocol === 'http' ? ask(address) : echo(address.port)), Object.values(processes));
+  protocol in PROBES ? until(() => PROBES[protocol](address), Object.values(processes)) : undefined;
+
+/** Waits until the hosts respond, one after another. */
+export async function untilAnswered(address, hosts, processes) {
+  for (const host of hosts) await until(() => ask(address, host), Object.values(processes));
+}
 
 function once(port, talk) {
   return new Promise((resolve, reject) => {
@@ -76,10 +91,29 @@ const echo = (port) =>
     socket.write(Buffer.concat([encodeRequest(SERVICE.echo), patternPiece(0, PROBE_BYTES)]));
   });
 
-const ask = ({ host, port, tls }) =>
+function echoDatagram(port) {
+  const question = Buffer.alloc(DATAGRAM_BYTES, DATAGRAM.echo);
+  return new Promise((resolve, reject) => {
+    const socket = createSocket('udp4');
+    const settle = (then, value) => {
+      clearTimeout(timer);
+      socket
+        .removeAllListeners()
+        .on('error', () => {})
+        .close();
+      then(value);
+    };
+    const timer = setTimeout(() => settle(reject, new Error('no datagram came back')), DATAGRAM_PATIENCE_MS);
+    socket.once('error', (error) => settle(reject, error));
+    socket.on('message', (bytes) => bytes.equals(question) && settle(resolve));
+    socket.send(question, port, HOST);
+  });
+}
+
+const ask = ({ host, port, tls }, name = HTTP_HOST) =>
   new Promise((resolve, reject) => {
     const options = { host, port, path: `/0/${PROBE_BYTES}`, agent: false, timeout: PATIENCE_MS };
-    const named = { ...options, headers: { host: HTTP_HOST }, servername: HTTP_HOST, rejectUnauthorized: false };
+    const named = { ...options, headers: { host: name }, servername: name, rejectUnauthorized: false };
     const request = (tls ? getByTls : get)(named, (answer) => {
       answer.resume();
       answer.once('end', () =>

@@ -14,14 +14,19 @@ const PANELS = [
   { row: 'http-connect', title: 'HTTP: a new connection per GET' },
   { row: 'https-keep-alive', title: 'HTTPS: small GETs, keep-alive' },
   { row: 'https-connect', title: 'HTTPS: a new connection per GET' },
+  { row: 'udp-64', title: 'UDP: 64 bytes, 64 visitors' },
+  { row: 'udp-1200', title: 'UDP: 1,200 bytes, 64 visitors' },
+  { row: 'start', title: 'Start of a client' },
 ];
 const UNITS = {
   cpuPerGb: 'CPU seconds per GB, less is better',
   cpuPerRequestUs: 'CPU µs per request, less is better',
+  cpuPerDatagramUs: 'CPU µs per datagram, less is better',
+  clientStartMs: 'ms to the first answer, less is better',
   kbPerConnection: 'KB, both processes, less is better',
 };
 /** Paths without a tunnel, shown as the lower bound of cost on the machine. */
-const FLOORS = ['nginx', 'nginx-tls', 'nginx-http', 'bare-tls'];
+const FLOORS = ['nginx', 'nginx-tls', 'nginx-http', 'nginx-udp', 'bare-tls'];
 
 /** @returns {string} SVG */
 export function renderPicture(record) {

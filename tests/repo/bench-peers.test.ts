@@ -18,6 +18,7 @@ interface Target {
   readonly path: string;
   readonly figure: string;
   readonly limits: readonly Record<string, unknown>[];
+  readonly why?: string;
 }
 interface Verdict {
   readonly reached: boolean;
@@ -42,7 +43,7 @@ const { joinRecords } = await load<{ joinRecords: (earlier: unknown, record: unk
 const { summarizeRow } = await load<{
   summarizeRow: (row: unknown, rounds: readonly Round[]) => { path: string; figures: unknown; ratio: unknown }[];
 }>('summary');
-const { renderPage } = await load<{ renderPage: (record: unknown) => string }>('page');
+const { renderPage } = await load<{ renderPage: (record: unknown, targets?: readonly Target[]) => string }>('page');
 const { renderPicture } = await load<{ renderPicture: (record: unknown) => string }>('picture');
 const { ROWS } = await load<{ ROWS: readonly { name: string; figures: string[] }[] }>('rows');
 const { PATH_NAMES } = await load<{ PATH_NAMES: readonly string[] }>('paths/index');
@@ -159,6 +160,7 @@ const record = (rows: Row[]) => ({
   paths: {
     ours: { protocol: 'tcp', carrier: 'plain', note: null },
     rathole: { protocol: 'tcp', carrier: 'plain', note: null },
+    'ours-commands': { protocol: 'commands', carrier: 'plain', note: null },
   },
   missing: ['piko-http: piko is not installed'],
   failures: [{ row: 'tcp-bulk-down', path: 'rathole', message: 'it ended' }],
@@ -194,6 +196,24 @@ it('the bench:peers page shows figures with their range, targets that were reach
   expect(page).toContain('npm run bench:peers` on 2026-11-16');
 });
 
+it('the bench:peers page gives the reason for a target that was missed, and not for a target that was reached', () => {
+  const target = (atMost: number, why: string): Target => ({
+    ...{ row: 'tcp-bulk-down', path: 'ours', figure: 'cpuPerGb', why },
+    limits: [{ atMost }],
+  });
+  const page = renderPage(record(BULK), [target(0.5, 'the kernel copies.'), target(0.9, 'nothing to explain.')]);
+  expect(page).toContain('- tcp-bulk-down, ours, CPU s/GB: the kernel copies.');
+  expect(page).not.toContain('nothing to explain');
+});
+
+it('the bench:peers page shows how fast Node.js starts on this machine, so that a reader can scale absolute targets', () => {
+  const commands = { name: 'commands', rounds: [{ 'ours-commands': { bareNodeMs: 49 } }] };
+  expect(renderPage(record([...BULK, commands]))).toContain(
+    '`node -e 0` takes 33 ms. Here it takes 49 ms on Node.js 20',
+  );
+  expect(renderPage(record(BULK))).not.toContain('node -e 0');
+});
+
 it('the bench:peers picture is well-formed SVG with bars for Hatchway and peers, and has dark theme colors', () => {
   const picture = renderPicture(record(BULK));
   const open: string[] = [];
@@ -206,6 +226,8 @@ it('the bench:peers picture is well-formed SVG with bars for Hatchway and peers,
   expect(picture).toContain('prefers-color-scheme: dark');
   expect(picture.match(/<rect class="ours"/g)).toHaveLength(1);
   expect(picture.match(/<rect class="peer"/g)).toHaveLength(1);
+  const udp: Row = { name: 'udp-64', rounds: [{ 'ours-udp': { cpuPerDatagramUs: 12.3 } }] };
+  expect(renderPicture(record([udp]))).toContain('>12.3</text>');
 });
 
 it('bench:peers --list prints rows and paths, and an unknown row exits with 2', async () => {

@@ -11,8 +11,8 @@ const WARM_UP_RUNS_MAX = 12;
 
 /**
  * @param {{ command: string, connections: number, bytes: number, keepAlive: boolean, warmUpRequests: number, warmUpRuns?: number, seconds: number,
- *   path?: string, headers?: string[], body?: string, name?: string | null }} parameters `path` if it is not a path of the origin; `body` for a POST;
- *   `name` is the Host header; null for the address
+ *   path?: string, headers?: string[], body?: string, names?: number, name?: string | null }} parameters `path` if it is not a path of the origin; `body` for
+ *   a POST; `names` is the number of tunnels to request in turn; `name` is the Host header; null for the address
  */
 export async function wrk(address, parameters, ready) {
   let warm = 0;

@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+// A datagram: the service in the first byte, as datagram-service.mjs of bench/load has it, then what the visitor compares.
+enum { DATAGRAM_ECHO = 1, NUMBER_AT = 4, VISITOR_AT = 12, DATAGRAM_HEAD = 16, DATAGRAM_MOST = 65536, SOCKET_BUFFER = 4 << 20 };
 enum { ECHO = 1, SOURCE = 2, SINK = 3, ANSWER = 4 };
 enum { REQUEST = 16, VERDICT = 16, SMALL = 128, HEAD = 8192, PIECE = 256 * 1024, PERIOD = 262139 };
 
@@ -58,4 +60,9 @@ static inline struct sockaddr_in loopback(int port) {
 
 static inline void noDelay(int fd) { setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)); }
 
+double now(void);
+void sayReadyAndWait(void);
+int byTime(const void *a, const void *b);
+
 int origin(void);
+void datagrams(int port, size_t bytes, uint32_t visitors, double warmSeconds, double seconds);

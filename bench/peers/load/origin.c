@@ -1,4 +1,4 @@
-// The local service behind every path, as origin.mjs and http-service.mjs of bench/load are: one port, four services and HTTP.
+// The local service behind every path, as origin.mjs and http-service.mjs of bench/load are: one port, four services, HTTP and datagrams.
 #include "load.h"
 
 enum { EVENTS = 256, BODY_MAX = 65536 };
@@ -146,15 +146,36 @@ static void acceptAll(int listener) {
   }
 }
 
+// One turn takes at most EVENTS datagrams, so that a flood does not keep connections waiting.
+static void answerDatagrams(int fd) {
+  for (int turn = 0; turn < EVENTS; turn++) {
+    struct sockaddr_in from;
+    socklen_t size = sizeof from;
+    ssize_t got = recvfrom(fd, scratch, DATAGRAM_MOST, 0, (void *)&from, &size);
+    if (got < 0) return;
+    sendto(fd, scratch, (size_t)got, 0, (void *)&from, size);
+  }
+}
+
+static int listenForDatagrams(struct sockaddr_in address) {
+  int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+  setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &(int){SOCKET_BUFFER}, sizeof(int));
+  if (bind(fd, (void *)&address, sizeof address)) fail("origin, datagrams: %s", strerror(errno));
+  return fd;
+}
+
 int origin(void) {
   int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
   struct sockaddr_in address = loopback(0);
   socklen_t size = sizeof address;
   if (bind(listener, (void *)&address, size) || listen(listener, 4096)) fail("origin: %s", strerror(errno));
   getsockname(listener, (void *)&address, &size);
+  int datagramSocket = listenForDatagrams(address);
   loop = epoll_create1(0);
   struct epoll_event event = {.events = EPOLLIN, .data.ptr = &listener};
   epoll_ctl(loop, EPOLL_CTL_ADD, listener, &event);
+  event.data.ptr = &datagramSocket;
+  epoll_ctl(loop, EPOLL_CTL_ADD, datagramSocket, &event);
   event.data.ptr = &loop;
   epoll_ctl(loop, EPOLL_CTL_ADD, STDIN_FILENO, &event);
   printf("{\"type\":\"listening\",\"port\":%d}\n", ntohs(address.sin_port));
@@ -164,6 +185,10 @@ int origin(void) {
     int count = epoll_wait(loop, events, EVENTS, -1);
     for (int at = 0; at < count; at++) {
       if (events[at].data.ptr == &loop) return 0;
+      if (events[at].data.ptr == &datagramSocket) {
+        answerDatagrams(datagramSocket);
+        continue;
+      }
       if (events[at].data.ptr == &listener) {
         acceptAll(listener);
         continue;

@@ -4,6 +4,7 @@
 //   load bulk PORT down|up WARM SECONDS
 //   load echo PORT BYTES WARM SECONDS round trips on one connection
 //   load endless PORT WARM SECONDS    a download: SECONDS of it alone, then until `go`
+//   load datagrams PORT BYTES VISITORS WARM SECONDS
 //   load hold PORT COUNT              idle connections, each asked once when it opens and once at `go`
 // A job says {"type":"ready"}, waits for the line `go`, and says {"type":"done","result":…} or {"type":"failed","message":…}.
 #include "load.h"
@@ -14,7 +15,7 @@ enum { LIFE_SECONDS = 300 };
 unsigned char pattern[PERIOD + 2 * PIECE];
 static unsigned char scratch[PIECE];
 
-static double now(void) {
+double now(void) {
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
   return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
@@ -71,7 +72,7 @@ static size_t receivePattern(int fd, uint64_t offset) {
   return (size_t)got;
 }
 
-static void sayReadyAndWait(void) {
+void sayReadyAndWait(void) {
   char line[64];
   printf("{\"type\":\"ready\"}\n");
   fflush(stdout);
@@ -121,7 +122,7 @@ static void roundTrip(int fd, size_t length, uint64_t number) {
   if (memcmp(scratch, patternAt(number * 31), length)) fail("an echo is not what was sent");
 }
 
-static int byTime(const void *a, const void *b) { return (*(float *)a > *(float *)b) - (*(float *)a < *(float *)b); }
+int byTime(const void *a, const void *b) { return (*(float *)a > *(float *)b) - (*(float *)a < *(float *)b); }
 
 static void echo(int port, size_t length, double warmSeconds, double seconds) {
   enum { MOST = 4000000 };
@@ -190,6 +191,8 @@ int main(int count, char **words) {
   else if (strcmp(job, "echo") == 0 && count == 6) echo(port, (size_t)atoi(words[3]), atof(words[4]), atof(words[5]));
   else if (strcmp(job, "endless") == 0 && count == 5) endless(port, atof(words[3]), atof(words[4]));
   else if (strcmp(job, "hold") == 0 && count == 4) hold(port, atoi(words[3]));
+  else if (strcmp(job, "datagrams") == 0 && count == 7)
+    datagrams(port, (size_t)atoi(words[3]), (uint32_t)atoi(words[4]), atof(words[5]), atof(words[6]));
   else fail("no such job");
   fflush(stdout);
   return 0;

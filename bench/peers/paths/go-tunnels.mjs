@@ -1,8 +1,9 @@
 // Tunnels written in Go: frp, chisel, piko, gost, with their defaults and only warnings in the log.
 import { freePort } from '../../lib/free-ports.mjs';
-import { HTTP_HOST, HTTP_NAME } from '../../lib/wrk.mjs';
+import { HTTP_HOST, HTTP_NAME, hostOf } from '../../lib/wrk.mjs';
 import { CERTIFICATE, KEY } from '../../paths/certificate.mjs';
 import { HOST, startPeer, untilListening, writeFileIn } from '../peer-process.mjs';
+import { manyTunnels } from './many-tunnels.mjs';
 
 const frpServer = ({ control, port, protocol }) => `
 bindAddr = "${HOST}"
@@ -13,19 +14,32 @@ auth.token = "bench"
 log.level = "warn"
 `;
 
-const frpClient = ({ control, port, target, protocol, tls }) => `
+const frpClient = ({ control, tls, proxies }) => `
 serverAddr = "${HOST}"
 serverPort = ${control}
 auth.token = "bench"
 log.level = "warn"
 transport.tls.enable = ${tls}
-[[proxies]]
-name = "bench"
+${proxies.join('')}`;
+
+const frpProxy = ({ name = 'bench', protocol, port, target, host = HTTP_HOST }) => `[[proxies]]
+name = "${name}"
 type = "${protocol}"
 localIP = "${HOST}"
 localPort = ${target}
-${protocol === 'http' ? `customDomains = ["${HTTP_HOST}"]` : `remotePort = ${port}`}
+${protocol === 'http' ? `customDomains = ["${host}"]` : `remotePort = ${port}`}
 `;
+
+async function startFrpServer(folder, { protocol }) {
+  const settings = { control: await freePort(), port: await freePort(), protocol };
+  const file = writeFileIn(folder, 'frps.toml', frpServer(settings));
+  const edge = startPeer({ folder, program: 'frps', args: ['-c', file] });
+  await untilListening(settings.control, edge);
+  return { edge, settings };
+}
+
+const startFrpClient = (folder, settings) =>
+  startPeer({ folder, program: 'frpc', args: ['-c', writeFileIn(folder, 'frpc.toml', frpClient(settings))] });
 
 /** frp with TLS, which is its default, or without TLS, which is faster. */
 const frp = ({ name, protocol = 'tcp', tls = true }) => ({
@@ -34,19 +48,37 @@ const frp = ({ name, protocol = 'tcp', tls = true }) => ({
   carrier: tls ? 'TLS' : 'plain',
   programs: ['frps', 'frpc'],
   async start({ ground, folder }) {
-    const settings = { control: await freePort(), port: await freePort(), target: ground.originPort, protocol, tls };
-    const server = writeFileIn(folder, 'frps.toml', frpServer(settings));
-    const edge = startPeer({ folder, program: 'frps', args: ['-c', server] });
-    await untilListening(settings.control, edge);
-    const file = writeFileIn(folder, 'frpc.toml', frpClient(settings));
-    const client = startPeer({ folder, program: 'frpc', args: ['-c', file] });
+    const { edge, settings } = await startFrpServer(folder, { protocol });
+    const proxies = [frpProxy({ ...settings, target: ground.originPort })];
+    const client = startFrpClient(folder, { ...settings, tls, proxies });
     return { address: { host: HOST, port: settings.port }, processes: { edge, client } };
   },
 });
 
-const chisel = {
-  name: 'chisel',
-  protocol: 'tcp',
+/** frp with many http tunnels of one client. */
+const frpNames = {
+  name: 'frp-names',
+  protocol: 'names',
+  carrier: 'TLS',
+  programs: ['frps', 'frpc'],
+  async start({ ground, folder }) {
+    const { edge, settings } = await startFrpServer(folder, { protocol: 'http' });
+    const proxyOf = (number) =>
+      frpProxy({ name: `t${number}`, protocol: 'http', target: ground.originPort, host: hostOf(number) });
+    return manyTunnels({
+      address: { host: HOST, port: settings.port },
+      edge,
+      fill: ({ count }) => {
+        const proxies = Array.from({ length: count }, (_, number) => proxyOf(number));
+        return startFrpClient(folder, { ...settings, tls: true, proxies });
+      },
+    });
+  },
+};
+
+const chisel = ({ name, protocol = 'tcp' }) => ({
+  name,
+  protocol,
   carrier: 'SSH',
   programs: ['chisel'],
   async start({ ground, folder }) {
@@ -55,11 +87,11 @@ const chisel = {
     const args = ['server', '--host', HOST, '-p', String(control), '--reverse'];
     const edge = startPeer({ folder, program: 'chisel', args });
     await untilListening(control, edge);
-    const remote = `R:${HOST}:${port}:${HOST}:${ground.originPort}`;
+    const remote = `R:${HOST}:${port}:${HOST}:${ground.originPort}${protocol === 'udp' ? '/udp' : ''}`;
     const client = startPeer({ folder, program: 'chisel', args: ['client', `http://${HOST}:${control}`, remote] });
     return { address: { host: HOST, port }, processes: { edge, client } };
   },
-};
+});
 
 /** piko for HTTP only, because for TCP its visitors need a third process. */
 const pikoHttp = {
@@ -112,5 +144,13 @@ export const goTunnels = [
   frp({ name: 'frp-plain', tls: false }),
   frp({ name: 'frp-http', protocol: 'http' }),
   frp({ name: 'frp-http-plain', protocol: 'http', tls: false }),
-  ...[chisel, pikoHttp, gost({ name: 'gost' }), gost({ name: 'gost-tls', tls: true })],
+  frp({ name: 'frp-udp', protocol: 'udp' }),
+  frpNames,
+  ...[
+    chisel({ name: 'chisel' }),
+    chisel({ name: 'chisel-udp', protocol: 'udp' }),
+    pikoHttp,
+    gost({ name: 'gost' }),
+    gost({ name: 'gost-tls', tls: true }),
+  ],
 ];

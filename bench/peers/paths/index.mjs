@@ -1,5 +1,6 @@
 // Every path of `npm run bench:peers`, Hatchway's and the peers', in the order of a round. Fields in addition to those of bench/paths:
-//   protocol     'http' for an edge that parses HTTP and needs a Host header; otherwise 'tcp'
+//   protocol     'tcp', 'udp', or 'http' for an edge that parses HTTP and needs a Host header; 'names', 'clients' and 'commands' for the row
+//                of that name, which starts clients itself
 //   carrier      connection between the two processes of the path
 //   visitorsTls  whether visitors use TLS
 //   programs     programs of .cache/peers, without which the path is left out; or missing(), which returns the reason
@@ -15,16 +16,17 @@ import { oursPath } from '../../paths/ours.mjs';
 import { untilThrough } from '../peer-process.mjs';
 import { isThere } from '../programs.mjs';
 import { goTunnels } from './go-tunnels.mjs';
+import { oursAlone } from './ours-alone.mjs';
 import { rustTunnels } from './rust-tunnels.mjs';
 import { sshTunnel } from './ssh.mjs';
 
-const ours = ({ protocol = 'tcp', note, ...options }) => ({
+const ours = ({ protocol = 'tcp', note, carrier, ...options }) => ({
   name: options.name,
   protocol,
   note,
   isOurs: true,
   programs: [],
-  carrier: options.tls ? 'TLS' : 'plain',
+  carrier: carrier ?? (options.tls ? 'TLS' : 'plain'),
   visitorsTls: options.https ?? false,
   start: (settings) => oursPath(options).start({ ...settings, protocol }),
 });
@@ -73,10 +75,20 @@ const ALL = [
     note: 'the client prints a line per request and runs the inspector',
   }),
   ours({ name: 'ours-https', protocol: 'http', tls: true, https: true }),
+  ours({
+    name: 'ours-udp',
+    protocol: 'udp',
+    sealed: true,
+    carrier: 'encrypted UDP',
+    note: 'the default path of datagrams',
+  }),
+  ours({ name: 'ours-udp-carrier', protocol: 'udp', note: 'datagrams on carriers, `[udp] path = "carrier"`' }),
+  ...oursAlone,
   bareTls,
   nginx({ name: 'nginx' }),
   nginx({ name: 'nginx-tls', tls: true }),
   nginx({ name: 'nginx-http', protocol: 'http' }),
+  nginx({ name: 'nginx-udp', protocol: 'udp' }),
   ...rustTunnels,
   ...goTunnels,
   sshTunnel,
@@ -110,12 +122,12 @@ const onRuntime = (path, { suffix, node }) => ({
   name: path.name + suffix,
 });
 
-/** Wraps a path so that its measurement starts when a visitor reaches the origin. */
+/** Wraps a path so that its measurement starts when a visitor reaches the origin, and records that time as `throughAt`. */
 const through = (path) => ({
   ...path,
   async start(settings) {
     const way = await path.start(settings);
     await untilThrough(way, path.protocol);
-    return way;
+    return { ...way, throughAt: performance.now() };
   },
 });

@@ -18,32 +18,35 @@ function makeIdentity(folder) {
   return file;
 }
 
-const ratholeServer = ({ control, port, identity }) => `
+const ratholeServer = ({ control, port, protocol, identity }) => `
 [server]
 bind_addr = "${HOST}:${control}"
 default_token = "bench"
 ${identity ? `[server.transport]\ntype = "tls"\n[server.transport.tls]\npkcs12 = "${identity}"\npkcs12_password = "bench"` : ''}
 [server.services.bench]
+type = "${protocol}"
 bind_addr = "${HOST}:${port}"
 `;
 
-const ratholeClient = ({ control, target, identity }) => `
+const ratholeClient = ({ control, target, protocol, identity }) => `
 [client]
 remote_addr = "${HOST}:${control}"
 default_token = "bench"
 ${identity ? `[client.transport]\ntype = "tls"\n[client.transport.tls]\ntrusted_root = "${CERTIFICATE}"\nhostname = "localhost"` : ''}
 [client.services.bench]
+type = "${protocol}"
 local_addr = "${HOST}:${target}"
 `;
 
-const rathole = ({ name, tls = false }) => ({
+const rathole = ({ name, protocol = 'tcp', tls = false }) => ({
   name,
-  protocol: 'tcp',
+  protocol,
   carrier: tls ? 'TLS' : 'plain',
   programs: ['rathole'],
   async start({ ground, folder }) {
     const identity = tls ? makeIdentity(folder) : null;
-    const settings = { control: await freePort(), port: await freePort(), target: ground.originPort, identity };
+    const ports = { control: await freePort(), port: await freePort(), target: ground.originPort };
+    const settings = { ...ports, protocol, identity };
     const server = writeFileIn(folder, 'server.toml', ratholeServer(settings));
     const edge = startPeer({ folder, program: 'rathole', args: ['--server', server], env: QUIET });
     await untilListening(settings.control, edge);
@@ -96,7 +99,7 @@ max_connections_per_tunnel = 20000
 rate_limit_rps = 1000000000
 ip_rate_limit_rps = 0
 request_body_max_bytes = 1073741824
-tcp_port_range = [${protocol === 'http' ? `${spare[3]}, ${spare[3]}` : `${port}, ${port}`}]
+${protocol === 'udp' ? 'udp' : 'tcp'}_port_range = [${protocol === 'http' ? `${spare[3]}, ${spare[3]}` : `${port}, ${port}`}]
 `;
 
 /** rustunnel, with TLS carriers and HTTPS visitors, because its plain HTTP port only redirects. */
@@ -131,7 +134,9 @@ const rustunnel = ({ name, protocol = 'tcp' }) => ({
 export const rustTunnels = [
   rathole({ name: 'rathole' }),
   rathole({ name: 'rathole-tls', tls: true }),
+  rathole({ name: 'rathole-udp', protocol: 'udp' }),
   bore,
   rustunnel({ name: 'rustunnel' }),
   rustunnel({ name: 'rustunnel-https', protocol: 'http' }),
+  rustunnel({ name: 'rustunnel-udp', protocol: 'udp' }),
 ];

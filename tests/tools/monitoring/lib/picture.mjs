@@ -1,8 +1,9 @@
 // Draws a dashboard as an SVG with light and dark colors, from data that Prometheus recorded.
+import { drawSvg, escapeXml, SVG_HEAD } from '../../../../scripts/lib/svg.mjs';
+
 const WIDTH = 880;
 const GAP = 24;
 const COLUMN = (WIDTH - GAP) / 2;
-const HEAD = 54;
 const STAT_HEIGHT = 62;
 const STATS_PER_ROW = 4;
 const PANEL_HEIGHT = 152;
@@ -16,14 +17,13 @@ const COLORS = ['#0969da', '#1a7f37', '#bc4c00', '#8250df', '#bf3989', '#9a6700'
 const DARK_COLORS = ['#4493f8', '#3fb950', '#db6d28', '#ab7df8', '#db61a2', '#d29922', '#39c5cf', '#f85149'];
 
 const classes = (colors) => colors.map((color, n) => `.c${n}{stroke:${color}}.k${n}{fill:${color}}`).join('');
-const STYLE = `
-text{font:11px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1f2328}
-.title{font-size:16px;font-weight:600}.panel{font-size:12px;font-weight:600}.stat{font-size:22px;font-weight:600}
-.quiet{fill:#59636e}.grid{stroke:#d8dee4}.box{fill:none;stroke:#d8dee4}polyline{fill:none;stroke-width:1.5;stroke-linejoin:round}
-${classes(COLORS)}
-@media (prefers-color-scheme:dark){text{fill:#f0f6fc}.quiet{fill:#9198a1}.grid,.box{stroke:#3d444d}${classes(DARK_COLORS)}}`;
+const STYLE = {
+  light: `text{font-size:11px}.panel{font-size:12px;font-weight:600}.stat{font-size:22px;font-weight:600}
+.grid{stroke:#d8dee4}.box{fill:none;stroke:#d8dee4}polyline{fill:none;stroke-width:1.5;stroke-linejoin:round}
+${classes(COLORS)}`,
+  dark: `.grid,.box{stroke:#3d444d}${classes(DARK_COLORS)}`,
+};
 
-const escape = (text) => String(text).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 const fixed = (number) => String(Number(number.toFixed(1)));
 
 const scaled = (value, steps, units) => {
@@ -82,28 +82,22 @@ export function drawDashboard({ title, subtitle, start, end, panels }) {
   const stats = panels.filter(({ panel }) => panel.type === 'stat');
   const plots = panels.filter(({ panel }) => panel.type !== 'stat');
   const statRows = Math.ceil(stats.length / STATS_PER_ROW);
-  const plotsAt = HEAD + statRows * (STAT_HEIGHT + 10);
+  const plotsAt = SVG_HEAD + statRows * (STAT_HEIGHT + 10);
   const height = plotsAt + Math.ceil(plots.length / 2) * PANEL_HEIGHT + 4;
-  return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" role="img">`,
-    `<title>${escape(title)}</title>`,
-    `<desc>${escape(`Panels: ${panels.map(({ panel }) => panel.title).join(', ')}.`)}</desc>`,
-    `<style>${STYLE}</style>`,
-    `<text class="title" x="0" y="18">${escape(title)}</text>`,
-    `<text class="quiet" x="0" y="36">${escape(subtitle)}</text>`,
+  const description = `Panels: ${panels.map(({ panel }) => panel.title).join(', ')}.`;
+  const content = [
     ...stats.flatMap((one, n) =>
       drawStat(
         one,
         (n % STATS_PER_ROW) * (WIDTH / STATS_PER_ROW),
-        HEAD + Math.floor(n / STATS_PER_ROW) * (STAT_HEIGHT + 10),
+        SVG_HEAD + Math.floor(n / STATS_PER_ROW) * (STAT_HEIGHT + 10),
       ),
     ),
     ...plots.flatMap((one, n) =>
       drawPlot(one, { x: (n % 2) * (COLUMN + GAP), y: plotsAt + Math.floor(n / 2) * PANEL_HEIGHT, start, end }),
     ),
-    '</svg>',
-    '',
-  ].join('\n');
+  ];
+  return drawSvg({ width: WIDTH, height, title, subtitle, description, style: STYLE, content });
 }
 
 function drawStat({ panel, series, empty }, x, y) {
@@ -113,8 +107,8 @@ function drawStat({ panel, series, empty }, x, y) {
   );
   return [
     `<rect class="box" x="${fixed(x + 0.5)}" y="${y}" width="${fixed(WIDTH / STATS_PER_ROW - 12)}" height="${STAT_HEIGHT}" rx="4"/>`,
-    `<text class="panel" x="${fixed(x + 10)}" y="${y + 18}">${escape(panel.title)}</text>`,
-    `<text class="stat" x="${fixed(x + 10)}" y="${y + 48}">${escape(texts.join(', ') || (empty ?? ''))}</text>`,
+    `<text class="panel" x="${fixed(x + 10)}" y="${y + 18}">${escapeXml(panel.title)}</text>`,
+    `<text class="stat" x="${fixed(x + 10)}" y="${y + 48}">${escapeXml(texts.join(', ') || (empty ?? ''))}</text>`,
   ];
 }
 
@@ -131,14 +125,14 @@ function drawPlot({ panel, series, empty }, { x, y, start, end }) {
       `<path class="grid" d="M${plot.x} ${at}h${plot.width}"/>`,
       ...(lines.length > 0
         ? [
-            `<text class="quiet" x="${plot.x - 6}" y="${fixed(Number(at) + 4)}" text-anchor="end">${escape(textOf(top * part, unit))}</text>`,
+            `<text class="quiet" x="${plot.x - 6}" y="${fixed(Number(at) + 4)}" text-anchor="end">${escapeXml(textOf(top * part, unit))}</text>`,
           ]
         : []),
     ];
   });
-  const nothing = `<text class="quiet" x="${plot.x + plot.width / 2}" y="${plot.y + plot.height / 2 - 6}" text-anchor="middle">${escape(empty ?? '')}</text>`;
+  const nothing = `<text class="quiet" x="${plot.x + plot.width / 2}" y="${plot.y + plot.height / 2 - 6}" text-anchor="middle">${escapeXml(empty ?? '')}</text>`;
   return [
-    `<text class="panel" x="${x}" y="${y + 12}">${escape(panel.title)}</text>`,
+    `<text class="panel" x="${x}" y="${y + 12}">${escapeXml(panel.title)}</text>`,
     ...grid,
     ...(lines.length === 0 ? [nothing] : lines.map((line, n) => drawLine(line, n, { plot, top, start, end }))),
     ...drawLegend(lines, plot),
@@ -168,7 +162,7 @@ function drawLegend(lines, plot) {
     const y = plot.y + plot.height + 16 + row * 14;
     drawn.push(
       `<rect class="k${n}" x="${fixed(x)}" y="${y - 8}" width="8" height="8" rx="2"/>`,
-      `<text class="quiet" x="${fixed(x + 11)}" y="${y}">${escape(name)}</text>`,
+      `<text class="quiet" x="${fixed(x + 11)}" y="${y}">${escapeXml(name)}</text>`,
     );
     x += width + 6;
   }

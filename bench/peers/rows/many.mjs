@@ -1,0 +1,78 @@
+// Rows of an edge with many tunnels or many clients.
+import { setTimeout as delay } from 'node:timers/promises';
+import { cpuSeconds, openSockets, residentBytes } from '../../lib/process-table.mjs';
+import { perUnitUs } from '../../scenarios/figures.mjs';
+
+const NAMES = 10_000;
+const QUICK_NAMES = 500;
+const CLIENTS = 500;
+const QUICK_CLIENTS = 50;
+const SETTLE_MS = 1500;
+/** Long enough for several heartbeats of each client. */
+const REST_SECONDS = 5;
+const REQUESTS = { connections: 50, bytes: 128, keepAlive: true, warmUpRequests: 20_000, warmUpRuns: 3 };
+
+/** Opens the tunnels. @returns {Promise<{ openMs: number, kbEach: number }>} `kbEach` is the edge's additional memory per tunnel */
+async function fill({ way }, count) {
+  const edgeBytes = () => residentBytes(way.processes.edge.pid).now;
+  await delay(SETTLE_MS);
+  const before = edgeBytes();
+  await way.fill({ count });
+  const openMs = performance.now() - way.processes.client.startedAt;
+  await delay(SETTLE_MS);
+  return { openMs, kbEach: (edgeBytes() - before) / 1000 / count };
+}
+
+const names = {
+  name: 'names',
+  title: `HTTP edges: small GETs to ${NAMES.toLocaleString('en')} tunnels in turn`,
+  meaning:
+    'for example one server for all branches of a repository; `one name` is the same edge with requests to one of the tunnels',
+  takes: ({ protocol }) => protocol === 'names',
+  needs: ['wrk'],
+  rank: 'cpuPerRequestUs',
+  figures: ['cpuPerRequestUs', 'edgeCpuPerRequestUs', 'oneNameCpuPerRequestUs', 'p99Ms', 'openMs', 'kbPerTunnel'],
+  async measure(stage) {
+    const count = stage.quick ? QUICK_NAMES : NAMES;
+    const { openMs, kbEach } = await fill(stage, count);
+    const ask = (inTurn) =>
+      stage.measure('wrk', { ...REQUESTS, command: stage.tools.wrk.command, names: inTurn, seconds: stage.seconds });
+    const one = await ask(1);
+    const all = await ask(count);
+    return {
+      cpuPerRequestUs: perUnitUs(all.cpu.both, all.requests),
+      edgeCpuPerRequestUs: perUnitUs(all.cpu.edge, all.requests),
+      oneNameCpuPerRequestUs: perUnitUs(one.cpu.both, one.requests),
+      p99Ms: all.p99Ms,
+      openMs,
+      kbPerTunnel: kbEach,
+      window: all.window,
+    };
+  },
+};
+
+const clients = {
+  name: 'clients',
+  title: `${CLIENTS} idle clients`,
+  meaning: 'what an edge needs for each connected client without visitors',
+  takes: ({ protocol }) => protocol === 'clients',
+  rank: 'kbPerClient',
+  figures: ['kbPerClient', 'socketsPerClient', 'restCpuPercent', 'openMs'],
+  async measure(stage) {
+    const count = stage.quick ? QUICK_CLIENTS : CLIENTS;
+    const { pid } = stage.way.processes.edge;
+    const socketsBefore = openSockets(pid);
+    const { openMs, kbEach } = await fill(stage, count);
+    const seconds = stage.quick ? 1 : REST_SECONDS;
+    const cpuBefore = cpuSeconds(pid);
+    await delay(seconds * 1000);
+    return {
+      kbPerClient: kbEach,
+      socketsPerClient: (openSockets(pid) - socketsBefore) / count,
+      restCpuPercent: ((cpuSeconds(pid) - cpuBefore) / seconds) * 100,
+      openMs,
+    };
+  },
+};
+
+export const manyRows = [names, clients];

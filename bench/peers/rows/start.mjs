@@ -1,0 +1,67 @@
+// Rows about starting: client and server of each tunnel, and the commands that a person waits for.
+import { setTimeout as delay } from 'node:timers/promises';
+import { residentBytes } from '../../lib/process-table.mjs';
+import { median } from '../../lib/statistics.mjs';
+import { plainName } from './takes.mjs';
+
+const STARTED = ['ours', 'bore', 'rathole', 'chisel', 'rustunnel', 'frp', 'ssh'];
+const REST_MS = 2000;
+const QUICK_REST_MS = 300;
+const TRIES = 5;
+
+const start = {
+  name: 'start',
+  title: 'Start of server and client, and memory at rest',
+  meaning: 'from the start of the client process to the first answer through the tunnel; memory two seconds later',
+  takes: (path) => STARTED.includes(plainName(path)),
+  rank: 'clientStartMs',
+  figures: ['clientStartMs', 'edgeStartMs', 'edgeRestMb', 'clientRestMb'],
+  async measure(stage) {
+    const { processes, throughAt } = stage.way;
+    await delay(stage.quick ? QUICK_REST_MS : REST_MS);
+    const memory = stage.memory();
+    return {
+      // The client starts as soon as the server listens.
+      edgeStartMs: processes.client.startedAt - processes.edge.startedAt,
+      clientStartMs: throughAt - processes.client.startedAt,
+      edgeRestMb: memory.edge.now / 1e6,
+      clientRestMb: memory.client.now / 1e6,
+    };
+  },
+};
+
+const commands = {
+  name: 'commands',
+  title: 'Commands that a person waits for',
+  meaning:
+    '`npm start` until edge and platform run, `tunnel http` until it prints the URL, and the time of Node.js itself',
+  takes: ({ protocol }) => protocol === 'commands',
+  rank: 'httpUrlMs',
+  figures: ['npmStartNewMs', 'npmStartAgainMs', 'httpUrlMs', 'helpMs', 'bareNodeMs', 'stackMb'],
+  async measure(stage) {
+    const { npmStart, untilUrl, help, bareNode } = stage.way;
+    const tries = stage.quick ? 1 : TRIES;
+    const npmStartNewMs = await npmStart();
+    let stackMb;
+    const npmStartAgainMs = await npmStart(async (pid) => {
+      await delay(stage.quick ? QUICK_REST_MS : REST_MS);
+      stackMb = residentBytes(pid).now / 1e6;
+    });
+    return {
+      npmStartNewMs,
+      npmStartAgainMs,
+      httpUrlMs: await typical(tries, untilUrl),
+      helpMs: await typical(tries, help),
+      bareNodeMs: await typical(tries, bareNode),
+      stackMb,
+    };
+  },
+};
+
+async function typical(tries, time) {
+  const times = [];
+  for (let tried = 0; tried < tries; tried += 1) times.push(await time());
+  return median(times);
+}
+
+export const startRows = [start, commands];
