@@ -25,6 +25,15 @@ const USAGE = `usage: node tests/tools/http/fuzz-heads.mjs [--tries N] [--seed N
 
 /** Time limit of an attempt. The edge waits 2 s for a service (see the stack's configuration) and 5 s for a visitor's head. */
 const TRY_TIMEOUT_MS = 15_000;
+/**
+ * Number of attempts that must have begun after an attempt before its time limit applies. If other programs leave the edge a few percent
+ * of a core, all attempts take long. A lost request is overtaken.
+ */
+const OVERTAKEN_MIN = 2000;
+/** Time limit of an attempt that is not overtaken, for example because no attempt ends. */
+const STUCK_TIMEOUT_MS = 120_000;
+/** Maximum number of attempts without an end that are described. */
+const DESCRIBED_MAX = 5;
 const NAMES = [
   'host',
   'Host',
@@ -218,22 +227,28 @@ const listening = (server) =>
 
 // ---- visitors: each resolves with how it ended ----
 
-const overTime = (resolve, socket) => {
-  const timer = setTimeout(() => {
-    resolve('no end');
-    socket.destroy();
-  }, TRY_TIMEOUT_MS);
-  return (ended) => {
-    clearTimeout(timer);
+const overTime = (resolve, socket, run, about) => {
+  const begunMs = performance.now();
+  const begunBefore = run.begun;
+  const end = (ended) => {
+    clearInterval(timer);
     resolve(ended);
     socket.destroy();
   };
+  const timer = setInterval(() => {
+    const ageMs = performance.now() - begunMs;
+    if (ageMs < STUCK_TIMEOUT_MS && run.begun - begunBefore < OVERTAKEN_MIN) return;
+    run.describe(`no end after ${Math.round(ageMs)} ms and ${run.begun - begunBefore} later tries: ${about()}`);
+    end('no end');
+  }, TRY_TIMEOUT_MS);
+  return end;
 };
 
-const tryHttp1 = (chance, { httpPort }) =>
+const tryHttp1 = (chance, { httpPort }, run) =>
   new Promise((resolve) => {
     const socket = connectTcp({ port: httpPort, host: '127.0.0.1' });
-    const end = overTime(resolve, socket);
+    let seen = '';
+    const end = overTime(resolve, socket, run, () => JSON.stringify({ head: head.slice(0, 1000), seen }));
     const method = chance.of(['GET', 'GET', 'HEAD', 'POST', 'OPTIONS']);
     const fields = linesOf(randomFields(chance));
     const body = chance.isOneIn(5);
@@ -241,11 +256,9 @@ const tryHttp1 = (chance, { httpPort }) =>
       ? `transfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n${chance.isOneIn(2) ? linesOf(randomFields(chance)) : ''}\r\n`
       : '\r\n';
     const upgrade = chance.isOneIn(8) ? 'connection: upgrade\r\nupgrade: odd\r\n' : '';
-    socket.write(
-      `${method} /x HTTP/1.${chance.of([0, 1, 1, 1])}\r\nhost: ${randomHost(chance)}\r\n${upgrade}${fields}${rest}`,
-      'latin1',
-    );
-    let seen = '';
+    const version = chance.of([0, 1, 1, 1]);
+    const head = `${method} /x HTTP/1.${version}\r\nhost: ${randomHost(chance)}\r\n${upgrade}${fields}${rest}`;
+    socket.write(head, 'latin1');
     socket.on('data', (bytes) => {
       seen = (seen + bytes.toString('latin1')).slice(0, 100_000);
       const status =
@@ -256,10 +269,15 @@ const tryHttp1 = (chance, { httpPort }) =>
     socket.on('close', () => end('closed'));
   });
 
-const tryHttp2 = (chance, { httpsPort }) =>
+const tryHttp2 = (chance, { httpsPort }, run) =>
   new Promise((resolve) => {
     const socket = connectTls({ port: httpsPort, host: '127.0.0.1', rejectUnauthorized: false, ALPNProtocols: ['h2'] });
-    const end = overTime(resolve, socket);
+    const end = overTime(
+      resolve,
+      socket,
+      run,
+      () => `HTTP/2, ${socket.bytesRead} bytes read, streams ${[...left].join(', ')}`,
+    );
     const left = new Set();
     const reader = new FrameReader(socket, ({ type, flags, streamId }) => {
       if (type === TYPE.reset || ((type === TYPE.headers || type === TYPE.data) && (flags & END_STREAM) !== 0))
@@ -318,13 +336,18 @@ await runScript(
     const where = { httpPort: stack.portOf('http_url'), httpsPort: stack.portOf('https_url') };
     const before = await stack.metrics();
     const ends = {};
-    let begun = 0;
+    let described = 0;
+    const describe = (line) => {
+      described += 1;
+      if (described <= DESCRIBED_MAX) say(line);
+    };
+    const run = { begun: 0, describe };
     const visit = async () => {
-      while (begun < tries) {
-        begun += 1;
-        if (begun % 5000 === 0) say(`${begun} tries: ${JSON.stringify(ends)}`);
+      while (run.begun < tries) {
+        run.begun += 1;
+        if (run.begun % 5000 === 0) say(`${run.begun} tries: ${JSON.stringify(ends)}`);
         const kind = chance.isOneIn(4) ? 'http2' : 'http1';
-        const ended = await (kind === 'http1' ? tryHttp1 : tryHttp2)(chance, where);
+        const ended = await (kind === 'http1' ? tryHttp1 : tryHttp2)(chance, where, run);
         ends[`${kind} ${ended}`] = (ends[`${kind} ${ended}`] ?? 0) + 1;
       }
     };
