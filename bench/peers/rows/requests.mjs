@@ -4,7 +4,7 @@ import { measureSmallRequests } from '../../scenarios/http.mjs';
 import { isHttp, isHttps, isTcp, plainName } from './takes.mjs';
 
 const VISITORS = 50;
-const WARM_UP_RUNS = 4;
+const WARM_UP_RUNS = 3;
 
 /** Selects edges that parse HTTP, and for comparison the cheapest tunnel that does not. */
 const isHttpOrRathole = (path) => isHttp(path) || plainName(path) === 'rathole';
