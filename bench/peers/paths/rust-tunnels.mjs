@@ -99,7 +99,8 @@ max_connections_per_tunnel = 20000
 rate_limit_rps = 1000000000
 ip_rate_limit_rps = 0
 request_body_max_bytes = 1073741824
-${protocol === 'udp' ? 'udp' : 'tcp'}_port_range = [${protocol === 'http' ? `${spare[3]}, ${spare[3]}` : `${port}, ${port}`}]
+tcp_port_range = [${protocol === 'tcp' ? `${port}, ${port}` : `${spare[3]}, ${spare[3]}`}]
+${protocol === 'udp' ? `udp_port_range = [${port}, ${port}]` : ''}
 `;
 
 /** rustunnel, with TLS carriers and HTTPS visitors, because its plain HTTP port only redirects. */
