@@ -2,6 +2,9 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification, type VitestPluginContext } from 'vitest/node';
+import { setCallersCertificatesAside } from './tests/caller-certificates.fixture.ts';
+
+setCallersCertificatesAside();
 
 // Workspace packages resolve to their sources, so a test never sees a stale build.
 const conditions = ['source', 'module', 'node', 'development|production'];

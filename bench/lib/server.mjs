@@ -2,18 +2,15 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { failAtExit, startChild } from './children.mjs';
+import { failAtExit, neutralEnvironment, startChild } from './children.mjs';
 
 // The limit includes the creation of an embedded database at the first start.
 const START_TIMEOUT_MS = 60_000;
 /** Short, because some scenarios measure how long a start takes. */
 const EVERY_MS = 5;
 
-/** Returns an environment without settings of the user who runs the bench: no config file, no API key, no options for Node.js. */
-export function cleanEnvironment(home) {
-  const kept = Object.entries(process.env).filter(([name]) => !/^(?:TUNNEL_|NODE_)/.test(name));
-  return { ...Object.fromEntries(kept), HOME: home };
-}
+/** Returns the environment of a user without settings: no config file, no API key, no options for Node.js. */
+export const cleanEnvironment = (home) => ({ ...neutralEnvironment(), HOME: home });
 
 export async function startServer({ name, command, args, dataDir, cwd, env = {}, ipc = false }) {
   const child = startChild({ name, command, args, env: { ...cleanEnvironment(cwd), ...env }, cwd, ipc });

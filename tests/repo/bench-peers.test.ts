@@ -1,6 +1,6 @@
 // The peers bench without its measurements: options, evaluation of rounds, and the published page and picture.
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { node, ROOT } from './checkout.fixture.ts';
 
 type Round = Record<string, Record<string, number>>;
@@ -47,6 +47,9 @@ const { renderPage } = await load<{ renderPage: (record: unknown, targets?: read
 const { renderPicture } = await load<{ renderPicture: (record: unknown) => string }>('picture');
 const { ROWS } = await load<{ ROWS: readonly { name: string; figures: string[] }[] }>('rows');
 const { PATH_NAMES } = await load<{ PATH_NAMES: readonly string[] }>('paths/index');
+const { startChild } = (await import(join(ROOT, 'bench/lib/children.mjs'))) as {
+  startChild: (what: { name: string; command: string; args: string[] }) => { output: string };
+};
 
 const KNOWN = { rowNames: ['tcp-bulk-down', 'tcp-bulk-up', 'tcp-idle'], pathNames: ['ours', 'nginx'] };
 const NODE_20: Runtime = { version: '20.20.2', major: 20, suffix: '' };
@@ -71,6 +74,17 @@ it.each([
   [['--fast'], '--fast'],
 ])('bench:peers rejects the options %j', (args, message) => {
   expect(() => readPeersOptions(args, KNOWN)).toThrow(message);
+});
+
+it('starts programs without the settings of the caller for Node.js and for our programs', async () => {
+  vi.stubEnv('NODE_OPTIONS', '--max-old-space-size=100');
+  vi.stubEnv('NODE_EXTRA_CA_CERTS', '/company.pem');
+  vi.stubEnv('TUNNEL_API_KEY', 'key');
+  const child = startChild({ name: 'env', command: 'sh', args: ['-c', 'env; echo end'] });
+  vi.unstubAllEnvs();
+  await expect.poll(() => child.output).toMatch(/\nend\n$/);
+  expect(child.output).toContain('PATH=');
+  expect(child.output).not.toMatch(/^(?:NODE|TUNNEL)_/m);
 });
 
 it('Hatchway paths on an additional Node.js carry its major version, or the full version if two have the same major version', () => {

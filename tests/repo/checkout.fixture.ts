@@ -23,9 +23,9 @@ export const cleanEnv = (): NodeJS.ProcessEnv =>
     Object.entries(process.env).filter(([name]) => !/^(npm_(?!config_cache)|VITEST|NODE_ENV|INIT_CWD)/i.test(name)),
   );
 
-export const run = (command: string, args: readonly string[], cwd = ROOT): Promise<Ended> =>
+export const run = (command: string, args: readonly string[], cwd = ROOT, env = cleanEnv()): Promise<Ended> =>
   new Promise((resolve) => {
-    execFile(command, args, { cwd, env: cleanEnv(), timeout: 240_000 }, (error, stdout, stderr) => {
+    execFile(command, args, { cwd, env, timeout: 240_000 }, (error, stdout, stderr) => {
       const failed = typeof error?.code === 'number' ? error.code : -1;
       resolve({ code: error === null ? 0 : failed, stdout, stderr });
     });

@@ -3,7 +3,8 @@ import { existsSync, readdirSync, readFileSync, readlinkSync, renameSync, statSy
 import { join } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { node, ROOT, run } from './checkout.fixture.ts';
+import { withCallersCertificates } from '../caller-certificates.fixture.ts';
+import { cleanEnv, node, ROOT, run } from './checkout.fixture.ts';
 
 const BINS = { tunnel: 'apps/cli/bin/tunnel.mjs', 'tunnel-server': 'apps/server/bin/tunnel-server.mjs' };
 const BUNDLES = [
@@ -24,7 +25,8 @@ describe.runIf(existsSync(join(ROOT, '.git')))('a fresh clone', () => {
     dir = await temporaryDirectory();
     clone = join(dir.path, 'clone');
     expect(await run('git', ['clone', '--quiet', ROOT, clone])).toMatchObject({ code: 0 });
-    const installed = await run('npm', ['ci', '--ignore-scripts', '--prefer-offline'], clone);
+    const env = withCallersCertificates(cleanEnv());
+    const installed = await run('npm', ['ci', '--ignore-scripts', '--prefer-offline'], clone, env);
     expect(installed, installed.stderr).toMatchObject({ code: 0 });
   }, 240_000);
   afterAll(() => dir.close());

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type Program, spawnProgram, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { withCallersCertificates } from '../caller-certificates.fixture.ts';
 import { cleanEnv, ROOT } from '../repo/checkout.fixture.ts';
 import { askHttp, endpointOf } from './http-tunnels.fixture.ts';
 
@@ -27,7 +28,8 @@ const bin = (name: string): string => join(project, 'node_modules/.bin', name);
 /** From npm's cache where that is possible, as on a machine without a network. */
 const install = (packages: readonly string[]): void => {
   const args = ['install', ...packages, '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
-  const npm = (more: string) => spawnSync('npm', [...args, more], { cwd: project, env: cleanEnv(), encoding: 'utf8' });
+  const env = withCallersCertificates(cleanEnv());
+  const npm = (more: string) => spawnSync('npm', [...args, more], { cwd: project, env, encoding: 'utf8' });
   const offline = npm('--offline');
   const { status, stderr } = offline.status === 0 ? offline : npm('--prefer-offline');
   expect(status, stderr).toBe(0);
@@ -40,7 +42,8 @@ beforeAll(async () => {
   mkdirSync(project);
   writeFileSync(join(project, 'package.json'), '{ "private": true, "type": "module" }');
   const args = ['release/release.mjs', '--only', 'npm', '--out', out];
-  const { status, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
+  const env = withCallersCertificates(process.env);
+  const { status, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, env, encoding: 'utf8' });
   expect(status, stderr).toBe(0);
   install(readdirSync(join(out, 'npm')).map((name) => join(out, 'npm', name)));
 }, SLOW_MS);
