@@ -39,14 +39,11 @@ export const MODULE_STATE = {
     state: "an array in which Node.js returns a read's length",
     readIndex: 'an index in that array',
   },
-  'packages/mux/src/native/direct-writes.ts': {
+  'packages/mux/src/native/handle-duplex.ts': { calls: 'a counter' },
+  'packages/mux/src/native/node-handles.ts': {
+    known: 'what this Node.js offers',
     spareRequest: 'an object for the next write, without owner and bytes',
   },
-  'packages/mux/src/native/handle-duplex.ts': {
-    calls: 'a counter',
-    spareRequest: 'an object for the next write, without owner and bytes',
-  },
-  'packages/mux/src/native/node-handles.ts': { known: 'what this Node.js offers' },
   'packages/mux/src/native/node-internals.ts': {
     known: 'what this Node.js offers',
     staticAllowed: 'a switch for tests',

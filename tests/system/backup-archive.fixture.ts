@@ -28,7 +28,8 @@ export const openArchive = async (): Promise<void> => {
 /** Stops what the test has started, and removes its folders. */
 export const closeArchive = async (): Promise<void> => {
   for (const stop of stops.splice(0).reverse()) await stop();
-  for (const path of mounts.splice(0)) execFileSync('umount', [path]);
+  // A backup that a failed test did not wait for can still have files open. --lazy prevents that the mount outlives the test run.
+  for (const path of mounts.splice(0)) execFileSync('umount', ['--lazy', path]);
   await root.close();
 };
 

@@ -37,7 +37,7 @@ export { type Guarded, guard, type Listener, type ReportInternalError } from './
 export type { MuxClock } from './loop/mux-clock.ts';
 export { DatagramSender, receiveDatagrams } from './native/dgram-handle.ts';
 export { HandleDuplex } from './native/handle-duplex.ts';
-export { allowStaticReads, hasLostPeer, takenBytes, unsentBytes } from './native/node-internals.ts';
+export { allowStaticReads, hasLostPeer, readThroughScratch, takenBytes, unsentBytes } from './native/node-internals.ts';
 export {
   alpnBytes,
   beginTls,

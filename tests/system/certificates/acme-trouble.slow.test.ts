@@ -16,18 +16,18 @@ it('the edge falls back to http-01 after tls-alpn-01 was refused', async ({ harn
   expect(stage.authority.orders).toHaveLength(2);
 });
 
-it('a certificate is renewed within two minutes after the authority asks for the renewal, with Retry-After: 60', async ({
+// A unit test of the keeper checks the minute exactly. With the authority's usual Retry-After of six hours this test would time out.
+it('an edge asks again for renewal information after Retry-After: 60, and renews the certificate early', async ({
   harness,
 }) => {
   const stage = await AcmeEdge.open(harness);
   stage.authority.renewalRetryAfter = '60';
   await stage.start();
   const first = await eventually(() => stage.serialOf(DOMAIN), inTime);
+  // The first query must have been answered, so that only a repeated query can cause the renewal.
+  await eventually(() => expect(stage.authority.count('renewal-info')).toBeGreaterThan(0), inTime);
   stage.authority.renewalWindow = { start: clock.now() - 7_200_000, end: clock.now() - 3_600_000 };
-  const saidAt = clock.monotonic();
   await eventually(async () => expect(await stage.serialOf(DOMAIN)).not.toBe(first), inTime);
-  // One Retry-After period of a minute, doubled for a busy machine.
-  expect(clock.monotonic() - saidAt).toBeLessThan(120_000);
   stage.authority.renewalWindow = null;
   expect(stage.authority.orders[1]?.replaces).toContain('.');
 });

@@ -1,4 +1,4 @@
-import { EventEmitter } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { Fault } from '@tunnel/errors';
 import { WIRE_LIMITS } from '@tunnel/protocol';
 import { createLogger, LogLimiter } from '@tunnel/runtime';
@@ -196,6 +196,29 @@ describe('an authenticated connection', () => {
       await client.settle();
     }
     expect(client.ws.readyState).toBe(client.ws.OPEN);
+  });
+
+  it('is not pinged while the pings of the client are answered', async () => {
+    const { client } = await enter();
+    for (let n = 1; n <= 6; n += 1) {
+      await clock.advance(9_500);
+      client.send({ type: 'Ping', id: n });
+      expect((await client.next('Pong')).id).toBe(n);
+    }
+    expect(client.heard.filter(({ type }) => type === 'Ping')).toEqual([]);
+    await clock.advance(10_000);
+    expect((await client.next('Ping')).id).toBe(1);
+  });
+
+  it('is pinged after 10 s without a message to the client, although the client is heard', async () => {
+    const { client } = await enter();
+    for (let n = 1; n <= 4; n += 1) {
+      await clock.advance(2_500);
+      const answered = once(client.ws, 'pong');
+      client.ws.ping();
+      await answered;
+    }
+    expect((await client.next('Ping')).id).toBe(1);
   });
 
   it('is closed after 25 s of silence', async () => {

@@ -102,6 +102,8 @@ export class ControlConnection implements Guarded {
   #framesAfterClose = 0;
   #lastHeardAt: number;
   #lastPingAt: number;
+  /** Time of the last message to the client. Excludes WebSocket pongs, because a client may judge the edge by messages only. */
+  #lastSentAt: number;
   #pings = 0;
   #timer: Timer;
 
@@ -123,6 +125,7 @@ export class ControlConnection implements Guarded {
     });
     this.#lastHeardAt = clock.monotonic();
     this.#lastPingAt = this.#lastHeardAt;
+    this.#lastSentAt = this.#lastHeardAt;
     this.#timer = this.#after(WIRE_LIMITS.CONTROL_AUTH_TIMEOUT_MS, () => this.#authTimedOut());
     guard.listen(ws, 'message', this, SCOPE, (data: RawData, isBinary: boolean) => this.#hear(data, isBinary));
     guard.listen(ws, 'ping', this, SCOPE, (data: Buffer) => this.#hearSignal(data));
@@ -182,6 +185,7 @@ export class ControlConnection implements Guarded {
   send(message: ControlMessageInput): void {
     if (this.#phase === 'closed') return;
     this.#ws.send(encodeControl(message));
+    this.#lastSentAt = this.#clock.monotonic();
     if (this.#ws.bufferedAmount > WIRE_LIMITS.CONTROL_SEND_QUEUE_MAX_BYTES)
       this.close(CLOSE_CODES.slow, 'CONTROL_SLOW');
   }
@@ -403,8 +407,9 @@ export class ControlConnection implements Guarded {
     // pings to it fail.
     if (this.#ws.isPaused || !this.#registrations.isIdle) this.#heard();
     const now = this.#clock.monotonic();
-    const facts = { lastHeardAt: this.#lastHeardAt, lastPingAt: this.#lastPingAt };
-    const verdict = judgeLiveness(facts, now, LIVENESS);
+    // A ping of the client and its answer keep both sides alive, so the edge pings only if one direction was silent for an interval.
+    const servedAt = Math.max(this.#lastPingAt, Math.min(this.#lastHeardAt, this.#lastSentAt));
+    const verdict = judgeLiveness({ lastHeardAt: this.#lastHeardAt, lastPingAt: servedAt }, now, LIVENESS);
     if (verdict === 'dead') {
       this.#timeOut(new Fault('CONTROL_DEAD', { seconds: WIRE_LIMITS.CONTROL_DEAD_AFTER_MS / 1000 }));
       return;
@@ -415,7 +420,8 @@ export class ControlConnection implements Guarded {
       this.send({ type: 'Ping', id: this.#pings });
     }
     if (!this.isOpen) return;
-    const dueAt = Math.min(this.#lastPingAt + LIVENESS.pingEveryMs, this.#lastHeardAt + LIVENESS.deadAfterMs);
+    const pingAt = verdict === 'ping-due' ? now : servedAt;
+    const dueAt = Math.min(pingAt + LIVENESS.pingEveryMs, this.#lastHeardAt + LIVENESS.deadAfterMs);
     this.#timer = this.#after(dueAt - now, () => this.#watch());
   }
 }

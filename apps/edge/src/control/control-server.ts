@@ -14,7 +14,7 @@ import {
   listenOrFault,
   RETRY_AFTER_SECS,
 } from '@tunnel/http-shell';
-import { guard, type ReportInternalError } from '@tunnel/mux';
+import { guard, type ReportInternalError, readThroughScratch } from '@tunnel/mux';
 import { ALPN_NAMES, CARRIER_PATH, CARRIER_PROTOCOL, CONTROL_PATH, SPEED_PATH, WIRE_LIMITS } from '@tunnel/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { SPEED_TIMEOUT_MS } from './limits.ts';
@@ -140,6 +140,7 @@ export class ControlServer {
       return refuseUpgrade(socket, 426, 'this path expects WebSocket');
     }
     socket.setNoDelay(true);
+    readThroughScratch(socket);
     this.#webSockets.handleUpgrade(request, socket, head, (ws) => this.#options.onControl(ws, request, accepted));
   }
 }

@@ -2,11 +2,11 @@
 // costs as much as the system call. As with direct reads, the socket still reports ends, errors and the close, and ends as usual.
 import type { Socket } from 'node:net';
 import { getSystemErrorName } from 'node:util';
-import { type NodeHandles, nodeHandles, type StreamHandle, type WriteRequest } from './node-handles.ts';
+import { type NodeHandles, nodeHandles, type StreamHandle, type WriteOwner, writeTo } from './node-handles.ts';
 
 type SocketInside = Socket & { readonly _handle: StreamHandle | null };
 
-export class DirectWrites {
+export class DirectWrites implements WriteOwner {
   readonly #socket: SocketInside;
   readonly #node: NodeHandles;
   readonly #onWritten: () => void;
@@ -32,28 +32,13 @@ export class DirectWrites {
     this.#pendingBytes = bytes.length;
     // The socket is closing, which the 'close' event reports.
     if (handle === null) return false;
-    spareRequest ??= new this.#node.WriteWrap();
-    const request = spareRequest;
-    request.oncomplete = onComplete;
-    // With TLS, a failed write can be reported within the call.
-    request.owner = this;
-    const error = handle.writeBuffer(request, bytes);
-    if (error !== 0) {
-      request.owner = null;
-      this.#fail(error);
-      return false;
-    }
-    if (this.#node.streamBaseState[this.#node.kLastWriteWasAsync] === 0) {
-      request.owner = null;
-      this.#pendingBytes = 0;
-      return true;
-    }
-    request.bytes = bytes;
-    spareRequest = null;
-    return false;
+    const result = writeTo(handle, this.#node, bytes, this);
+    if (result > 0) this.#pendingBytes = 0;
+    else if (result < 0) this.#fail(result);
+    return result > 0;
   }
 
-  completed(status: number): void {
+  onWritten(status: number): void {
     if (status < 0) return this.#fail(status);
     this.#pendingBytes = 0;
     this.#onWritten();
@@ -63,14 +48,6 @@ export class DirectWrites {
     const code = getSystemErrorName(error);
     if (!this.#socket.destroyed) this.#socket.destroy(Object.assign(new Error(`write ${code}`), { code }));
   }
-}
-
-/** Write request that completed synchronously and is reused for the next write. */
-let spareRequest: WriteRequest | null = null;
-
-function onComplete(this: WriteRequest, status: number): void {
-  this.bytes = null;
-  (this.owner as DirectWrites).completed(status);
 }
 
 /** Returns null if Node's internals are not available. The socket is then written as usual. */

@@ -14,14 +14,15 @@ import {
   type StreamHandle,
   socketOf,
   UV_EOF,
-  type WriteRequest,
+  type WriteOwner,
+  writeTo,
 } from './node-handles.ts';
 import { PacedReads } from './paced-reads.ts';
 import { RESET_BY_PEER, securedSocketOf, type TlsHandle } from './tls-handle.ts';
 
 const nobodyWaits = (): void => {};
 
-export class HandleDuplex extends PacedReads implements SocketEnd {
+export class HandleDuplex extends PacedReads implements SocketEnd, WriteOwner {
   /** Handle for reads and writes: the connection's handle, or the TLS handle on top of it. */
   #handle: StreamHandle;
   /** Native handle of the connection itself, even if TLS is used on top. */
@@ -207,28 +208,15 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
   /** Copies memory that is not borrowed, because the kernel may leave a part pending. */
   #writeNow(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     const view = borrowed ? bytes.subarray(start, end) : copyOf(bytes, start, end);
-    spareRequest ??= new this.#node.WriteWrap();
-    const request = spareRequest;
-    request.oncomplete = onWritten;
-    // With TLS, a failed write can be reported within the call.
-    if (this.#handle !== this.wire) request.owner = this;
-    const error = this.#handle.writeBuffer(request, view);
-    if (error !== 0) {
-      this.#loseSoon(error);
-      return true;
-    }
-    if (this.#node.streamBaseState[this.#node.kLastWriteWasAsync] === 0) {
-      request.owner = null;
-      return true;
-    }
-    request.owner = this;
-    request.bytes = view;
-    spareRequest = null;
+    const result = writeTo(this.#handle, this.#node, view, this);
+    if (result < 0) this.#loseSoon(result);
+    if (result !== 0) return true;
     this.#isWaiting = true;
     return false;
   }
 
   onWritten(status: number): void {
+    calls = (calls + 1) | 0;
     if (this.isOver) return;
     if (status < 0) return this.#handle === this.wire ? this.#loseWith(status) : this.#loseSoon(status);
     try {
@@ -403,9 +391,6 @@ const CUT: StreamReason = { code: 'cancelled', text: 'cut off' };
 /** Counts callbacks from Node.js, so that a connection can tell whether the last callback was its own (see #onEnd). Wraps around. */
 let calls = 0;
 
-/** Write request that completed synchronously and is reused for the next write. Has neither an owner nor bytes. */
-let spareRequest: WriteRequest | null = null;
-
 // Callbacks for Node.js, shared by all connections. `this` is the handle or the request.
 
 function onRead(this: StreamHandle): Buffer | undefined {
@@ -414,12 +399,6 @@ function onRead(this: StreamHandle): Buffer | undefined {
   calls = (calls + 1) | 0;
   duplex.readCall = calls;
   return duplex.onReadable(isNext);
-}
-
-function onWritten(this: WriteRequest, status: number): void {
-  calls = (calls + 1) | 0;
-  this.bytes = null;
-  (this.owner as HandleDuplex).onWritten(status);
 }
 
 function onShutDown(this: HandleRequest, status: number): void {

@@ -63,6 +63,11 @@ export interface WriteRequest extends HandleRequest {
   bytes: Buffer | null;
 }
 
+/** Object on whose behalf bytes are written. Called from Node.js when an asynchronous write has completed, with 0 or an error code. */
+export interface WriteOwner {
+  onWritten(status: number): void;
+}
+
 interface ConnectingHandle extends StreamHandle {
   connect(request: HandleRequest, address: string, port?: number): number;
   connect6(request: HandleRequest, address: string, port: number): number;
@@ -125,6 +130,36 @@ const isComplete = (found: NodeHandles): boolean => {
   if (!has(tcp, OF_STREAMS) || !has(pipe, OF_STREAMS) || !has(tcp, OF_TCP)) return false;
   return PROPERTIES.every((name) => name in tcp && name in pipe);
 };
+
+// ---- writing ----
+
+/** Request for the next write of any connection. A request is reused unless its write is asynchronous. Has neither an owner nor bytes. */
+let spareRequest: WriteRequest | null = null;
+
+/**
+ * Writes bytes to a handle. Returns 1 if the kernel accepted all bytes and their memory is free, 0 if the memory is in use until
+ * `owner.onWritten`, or an error code below 0. With TLS, `owner.onWritten` can report a failed write within the call.
+ */
+export const writeTo = (handle: StreamHandle, node: NodeHandles, bytes: Buffer, owner: WriteOwner): number => {
+  spareRequest ??= new node.WriteWrap();
+  const request = spareRequest;
+  request.oncomplete = onWritten;
+  request.owner = owner;
+  const error = handle.writeBuffer(request, bytes);
+  if (error !== 0 || node.streamBaseState[node.kLastWriteWasAsync] === 0) {
+    request.owner = null;
+    return error === 0 ? 1 : error;
+  }
+  request.bytes = bytes;
+  spareRequest = null;
+  return 0;
+};
+
+/** Callback for Node.js, shared by all writes. */
+function onWritten(this: WriteRequest, status: number): void {
+  this.bytes = null;
+  (this.owner as WriteOwner).onWritten(status);
+}
 
 // ---- in and out of net ----
 

@@ -10,6 +10,7 @@ import {
   confirmEnd,
   dialStatically,
   readStatically,
+  readThroughScratch,
   resetSafely,
   type StaticReader,
   takenBytes,
@@ -133,6 +134,43 @@ describe('static reads', () => {
     open.push(dial.socket.on('error', () => {}));
     expect(dial.readPath).toBe('fallback');
     dialled.destroy();
+  });
+});
+
+describe('reads through the scratch buffer', () => {
+  /** Sends two texts with a pause between them. Returns what an ordinary stream gets, and the sizes of the memory behind its chunks. */
+  const readAll = async (kind: 'plain' | 'tls'): Promise<{ text: string; sizes: number[] }> => {
+    const [accepted, dialled] = await pair(kind);
+    readThroughScratch(accepted);
+    const ended = once(accepted, 'end');
+    const got = { text: '', sizes: [] as number[] };
+    accepted.on('data', (chunk: Buffer) => {
+      got.text += chunk.toString('latin1');
+      got.sizes.push(chunk.buffer.byteLength);
+      accepted.pause();
+    });
+    accepted.resume();
+    dialled.write('first ');
+    await eventually(() => expect(got.text).toBe('first '));
+    dialled.end('second');
+    accepted.resume();
+    await eventually(() => expect(got.text).toBe('first second'));
+    accepted.resume();
+    await ended;
+    return got;
+  };
+
+  it.each(['plain', 'tls'] as const)('deliver a %s socket to an ordinary stream in pooled copies', async (kind) => {
+    const { text, sizes } = await readAll(kind);
+    expect(text).toBe('first second');
+    expect(sizes).toEqual([Buffer.poolSize, Buffer.poolSize]);
+  });
+
+  it('are ordinary reads when switched off', async () => {
+    allowStaticReads(false);
+    const { text, sizes } = await readAll('plain');
+    expect(text).toBe('first second');
+    expect(sizes).not.toContain(Buffer.poolSize);
   });
 });
 

@@ -3,6 +3,7 @@
 // uses a private part, `setBlocking`, because runtime cannot import this package.)
 import * as net from 'node:net';
 import { TLSSocket } from 'node:tls';
+import { SCRATCH } from '../bytes/read-buffers.ts';
 
 // ---- reads into memory of our own ----
 // Avoids a new Buffer per chunk. Node.js supports this for outgoing sockets (`onread`); for accepted sockets and TLS we set the same fields
@@ -77,16 +78,27 @@ export const readInto = (socket: net.Socket, view: Buffer): void => {
 };
 
 /**
- * Returns from static reads to an ordinary stream, for a new owner of the socket. The socket is paused, and received bytes are copied out
- * of `view` at once, so that many sockets can share `view`. Node.js cannot remove the first listener, so a second listener is put on top.
+ * Returns from static reads to an ordinary stream, for a new owner of the socket. The socket is paused. Node.js cannot remove the first
+ * listener, so a second listener is put on top.
  */
-export const readOrdinarily = (socket: net.Socket, view: Buffer): void => {
+export const readOrdinarily = (socket: net.Socket): void => {
   socket.pause();
   // Removes the fallback's 'data' listener from the socket.
   socket.removeAllListeners('data');
+  const symbols = onreadSymbols();
+  if (symbols !== null && (socket as SocketInside)[symbols.buffer]) readThroughScratch(socket);
+};
+
+/**
+ * Lets an ordinary stream read into the shared scratch buffer, and copies the received bytes out at once. Node.js otherwise allocates 64
+ * KiB per read. Hundreds of connections with a few bytes every few seconds then cause full garbage collections. Has no effect if Node's
+ * internals are not available.
+ */
+export const readThroughScratch = (socket: net.Socket): void => {
   const inside = socket as SocketInside;
   const symbols = onreadSymbols();
-  if (symbols === null || typeof inside._handle?.useUserBuffer !== 'function' || !inside[symbols.buffer]) return;
+  if (!staticAllowed || symbols === null || typeof inside._handle?.useUserBuffer !== 'function') return;
+  const { view } = SCRATCH;
   inside[symbols.buffer] = view;
   inside[symbols.callback] = (n: number) => socket.push(Buffer.from(view.subarray(0, n)));
   inside[symbols.next] = null;

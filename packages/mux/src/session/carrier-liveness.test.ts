@@ -29,9 +29,9 @@ it('a bulk transfer adds load at once and through the following second, and none
   const near = ofPath(0);
   near.heard(2 * MIB, 0);
   expect(near.loadWith(1, MIB)).toBe(3);
-  near.tick(MIB);
+  near.tick(MIB, 0);
   expect(near.loadWith(1, MIB)).toBe(3);
-  near.tick(MIB);
+  near.tick(MIB, 0);
   expect(near.loadWith(1, MIB)).toBe(0);
 });
 

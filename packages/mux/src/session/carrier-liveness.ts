@@ -2,7 +2,10 @@
 
 import { RoundTrip } from '../stream/flow-control.ts';
 
-/** Interval between pings on a carrier. The pings also measure the round trip for window growth. */
+/**
+ * Interval between pings on a carrier. The pings also measure the round trip for window growth. A carrier without streams is pinged only if
+ * one of its directions was silent for the interval: a ping from the peer and its answer keep both sides alive.
+ */
 export const CARRIER_PING_INTERVAL_MS = 10_000;
 /** Streams that share a carrier on a near path before the next carrier is used. */
 export const CARRIER_SHARED_STREAMS = 64;
@@ -21,6 +24,10 @@ export class CarrierLiveness {
   readonly #openedAtMs: number;
   #lastHeardMs: number;
   #lastPingMs: number;
+  /** Time of a tick after which bytes were sent, so at most as late as the last sent byte. */
+  #lastSentMs: number;
+  #tickedMs: number;
+  #sentBytes = 0;
   #receivedBytes = 0;
   /** Total bytes of the carrier in both directions, up to the last tick. */
   #movedBytes = 0;
@@ -31,6 +38,8 @@ export class CarrierLiveness {
     this.#openedAtMs = nowMs;
     this.#lastHeardMs = nowMs;
     this.#lastPingMs = nowMs;
+    this.#lastSentMs = nowMs;
+    this.#tickedMs = nowMs;
   }
 
   heard(bytes: number, nowMs: number): void {
@@ -63,7 +72,10 @@ export class CarrierLiveness {
     return Math.floor(streams / shared) + (Math.floor(bytes / BULK_STEP_BYTES) * BULK_STEP_BYTES) / MIB;
   }
 
-  tick(bytesSent: number): void {
+  tick(bytesSent: number, nowMs: number): void {
+    if (bytesSent !== this.#sentBytes) this.#lastSentMs = this.#tickedMs;
+    this.#sentBytes = bytesSent;
+    this.#tickedMs = nowMs;
     this.#recentBytes = this.#movedSince(bytesSent);
     this.#movedBytes += this.#recentBytes;
   }
@@ -77,8 +89,10 @@ export class CarrierLiveness {
     return nowMs - this.#lastHeardMs >= CARRIER_DEAD_AFTER_MS;
   }
 
-  isPingDue(nowMs: number): boolean {
-    return nowMs - this.#lastPingMs >= CARRIER_PING_INTERVAL_MS;
+  /** `isUnused` is true for a carrier without streams. Such a carrier needs no fresh round trip. */
+  isPingDue(nowMs: number, isUnused: boolean): boolean {
+    const servedMs = isUnused ? Math.min(this.#lastHeardMs, this.#lastSentMs) : 0;
+    return nowMs - Math.max(this.#lastPingMs, servedMs) >= CARRIER_PING_INTERVAL_MS;
   }
 
   isWorn(nowMs: number, bytesSent: number): boolean {

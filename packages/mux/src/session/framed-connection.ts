@@ -318,12 +318,12 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   tick(nowMs: number): void {
     if (this.#closed) return;
-    this.liveness.tick(this.#carrier.bytesSent);
+    this.liveness.tick(this.#carrier.bytesSent, nowMs);
     if (this.liveness.isDead(nowMs)) {
       this.#carrier.destroy(`nothing heard for ${CARRIER_DEAD_AFTER_MS / 1000} s`);
       return;
     }
-    if (this.liveness.isPingDue(nowMs)) this.#ping(nowMs);
+    if (this.liveness.isPingDue(nowMs, this.isUnused)) this.#ping(nowMs);
     for (const stream of this.#streams.overdue(nowMs)) {
       this.sendReset(stream, UNANSWERED);
       stream.handleReset(UNANSWERED);

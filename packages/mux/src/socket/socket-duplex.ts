@@ -5,7 +5,6 @@ import { TLSSocket } from 'node:tls';
 import type { StreamReason } from '@tunnel/protocol';
 import type { SocketEnd } from '../bytes/byte-duplex.ts';
 import { ByteQueue } from '../bytes/byte-queue.ts';
-import { SCRATCH } from '../bytes/read-buffers.ts';
 import { abandonOrDestroy } from '../loop/guard.ts';
 import {
   confirmEnd,
@@ -178,7 +177,7 @@ export class SocketDuplex extends PacedReads implements SocketEnd {
     // Ignores errors until the next owner listens, because an error without a listener would end the process.
     socket.on('error', () => {});
     socket.off('end', this.#onEnd).off('error', this.#onError).off('close', this.#onClose);
-    readOrdinarily(socket, SCRATCH.view);
+    readOrdinarily(socket);
     return socket;
   }
 
