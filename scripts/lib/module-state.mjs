@@ -8,6 +8,7 @@ import { visitorKeys } from 'oxc-parser';
  * body or connection. Unused memory is allowed, because the memory is overwritten before it is read.
  */
 export const MODULE_STATE = {
+  'apps/cli/src/output/lines.ts': { lastClock: 'a time of day as a text' },
   'apps/dashboard/src/ui/hooks.ts': {
     now: 'the time that all components show',
     timer: 'ticks while a component shows the time',
