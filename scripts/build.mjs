@@ -25,8 +25,8 @@ async function bundle({ entry, outfile, isSplit }) {
   for (const file of result.outputFiles.toSorted((a, b) => a.path.length - b.path.length).reverse()) {
     writeAtomically(file.path, file.contents);
   }
-  removeOldChunks(outfile, new Set(result.outputFiles.map(({ path }) => basename(path))));
-  const scripts = result.outputFiles.filter(({ path }) => path.endsWith('.js'));
+  if (isSplit) removeOldChunks(outfile, new Set(result.outputFiles.map(({ path }) => basename(path))));
+  const scripts = result.outputFiles.filter(({ path }) => /\.c?js$/.test(path));
   const kib = Math.round(scripts.reduce((sum, { contents }) => sum + contents.length, 0) / 1024);
   process.stderr.write(`  ${basename(outfile)}  ${kib} KiB\n`);
 }

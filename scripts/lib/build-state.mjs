@@ -11,12 +11,12 @@ export const BUNDLES = [
   { entry: 'apps/server/src/main.ts', outfile: 'apps/server/dist/tunnel-server.js', isSplit: true },
   { entry: 'apps/server/src/part-main.ts', outfile: 'apps/server/dist/tunnel-part.js', isSplit: true },
   { entry: 'apps/server/src/stack-main.ts', outfile: 'apps/server/dist/tunnel-stack.js' },
-  { entry: 'apps/cli/src/main.ts', outfile: 'apps/cli/dist/tunnel.js', isSplit: true },
-  { entry: 'apps/cli/src/publish-main.ts', outfile: 'apps/cli/dist/publish.js', isSplit: true },
-  // A separate bundle without chunks: code shared with the CLI would load half of the CLI, and a shell waits for completions at every
-  // press of Tab.
-  { entry: 'apps/cli/src/complete-main.ts', outfile: 'apps/cli/dist/complete.js' },
-  { entry: 'packages/runtime/src/compile-cache.ts', outfile: 'apps/cli/dist/compile-cache.js' },
+  // CommonJS without chunks, because a file that loads others as ES modules starts later, and compiled code is kept for a single file.
+  ...['launch', 'help', 'complete', 'publish'].map((name) => ({
+    entry: `apps/cli/src/${name}-main.ts`,
+    outfile: `apps/cli/dist/${name}.cjs`,
+  })),
+  { entry: 'apps/cli/src/main.ts', outfile: 'apps/cli/dist/tunnel.cjs' },
   { entry: 'packages/client/src/index.ts', outfile: 'packages/client/dist/index.js' },
 ];
 

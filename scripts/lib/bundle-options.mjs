@@ -1,6 +1,6 @@
 // Options of esbuild for the executables and the client library, shared by the build of a checkout and by a release.
 import { readFileSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join, parse } from 'node:path';
 import { BUNDLE_PLUGINS } from './bundle-plugins.mjs';
 import { ROOT } from './paths.mjs';
 
@@ -33,17 +33,29 @@ export const COMMON_OPTIONS = {
   plugins: BUNDLE_PLUGINS,
 };
 
+// Native code stays in node_modules. The addon of pg is optional and unused; udx-native is optional and loaded for direct p2p connections.
+const EXTERNAL = ['@node-rs/argon2', 'pg-native', 'udx-native'];
+
 /** Options of an entry of BUNDLES. `isSplit`: code that a command loads on demand goes into separate files. */
-export const bundleOptions = ({ entry, outfile, isSplit = false }) => ({
-  ...COMMON_OPTIONS,
-  entryPoints: [{ in: entry, out: basename(outfile, '.js') }],
-  outdir: dirname(outfile),
-  splitting: isSplit,
-  // The files of a bundle find each other in the same folder.
-  chunkNames: `${basename(outfile, '.js')}-[hash]`,
-  format: 'esm',
-  target: 'node20',
-  // Native code stays in node_modules. The addon of pg is optional and unused; udx-native is optional and loaded for direct p2p connections.
-  external: ['@node-rs/argon2', 'pg-native', 'udx-native'],
-  banner: { js: COMMONJS_NAMES },
-});
+export const bundleOptions = ({ entry, outfile, isSplit = false }) => {
+  const name = parse(outfile).name;
+  const common = { ...COMMON_OPTIONS, outdir: dirname(outfile), target: 'node20', external: EXTERNAL };
+  // In a CommonJS file, code that is imported on demand runs on demand.
+  if (outfile.endsWith('.cjs'))
+    return {
+      ...common,
+      entryPoints: [{ in: entry, out: name }],
+      outExtension: { '.js': '.cjs' },
+      format: 'cjs',
+      supported: { 'dynamic-import': false },
+    };
+  return {
+    ...common,
+    entryPoints: [{ in: entry, out: name }],
+    splitting: isSplit,
+    // The files of a bundle find each other in the same folder.
+    chunkNames: `${name}-[hash]`,
+    format: 'esm',
+    banner: { js: COMMONJS_NAMES },
+  };
+};

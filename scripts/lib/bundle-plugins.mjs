@@ -7,8 +7,19 @@ import { isNoTest } from './hash-files.mjs';
 import { ImportGraph, packageEntries, readSources } from './import-graph.mjs';
 import { ROOT } from './paths.mjs';
 
-/** Packages that many runs never use. A package runs when one of its exports is used for the first time. */
-const ON_FIRST_USE = ['stripe', 'yaml'];
+/** Packages and files that many runs never use. Each runs, with everything that only it imports, when an export is used for the first time. */
+const ON_FIRST_USE = [
+  'stripe',
+  'yaml',
+  // Schemas of config.yml: a client without the file needs none.
+  'packages/config/src/client/client-config.ts',
+  'packages/config/src/layers/file-layers.ts',
+  'packages/config/src/layers/problem.ts',
+  'packages/config/src/layers/yaml-layer.ts',
+  'packages/config/src/policy/policy-source.ts',
+  // Serving a folder loads the package send.
+  'packages/client/src/local/files/served-folder.ts',
+];
 
 const SOURCES = /[\\/](?:packages|apps)[\\/][\w-]+[\\/]src[\\/].*\.tsx?$/;
 
@@ -66,24 +77,38 @@ function directStatements(graph, path, specifier, entries) {
   return statements.includes(null) ? null : statements;
 }
 
-/** Puts a module with the same exports before each package of the list. The package itself runs at the first use of an export. */
+/** Puts a module with the same exports before each package and file of the list. The original runs at the first use of an export. */
 const onFirstUse = {
   name: 'on-first-use',
   setup: ({ onLoad, onResolve, resolve }) => {
-    const filter = new RegExp(`^(?:${ON_FIRST_USE.join('|')})$`);
+    const files = ON_FIRST_USE.map((one) => (one.endsWith('.ts') ? join(ROOT, one) : one));
+    const filter = new RegExp(`^(?:${files.map((file) => file.replaceAll(/[.\\/]/g, '\\$&')).join('|')})$`);
     onResolve({ filter }, ({ path, kind, pluginData }) =>
-      kind === 'import-statement' && pluginData !== 'itself' ? { path, namespace: 'on-first-use' } : undefined,
+      kind === 'import-statement' && pluginData !== 'itself'
+        ? { path: path.endsWith('.ts') ? pathOf(path) : path, namespace: 'on-first-use' }
+        : undefined,
     );
     onLoad({ filter: /./, namespace: 'on-first-use' }, async ({ path }) => {
-      const names = Object.keys(await import(path)).filter((name) => name !== 'default' && name !== 'module.exports');
-      const getters = names.map((name) => `get ${name}() { return load().${name}; }`);
-      const file = await resolve(path, { kind: 'import-statement', resolveDir: ROOT, pluginData: 'itself' });
+      const getters = (await exportsOf(path)).map((name) => `get ${name}() { return load().${name}; }`);
+      const from = { kind: 'import-statement', resolveDir: ROOT, pluginData: 'itself' };
+      const file = await resolve(path.endsWith('.ts') ? join(ROOT, path) : path, from);
       const contents = `const load = () => require(${JSON.stringify(file.path)});
 module.exports = { __esModule: true, ${getters.join(', ')} };`;
       return { contents, loader: 'js', resolveDir: ROOT };
     });
   },
 };
+
+/** Returns the names of the values that a package or source file exports. */
+async function exportsOf(path) {
+  if (path.endsWith('.ts')) {
+    const { staticExports } = parseSync(path, readFileSync(join(ROOT, path), 'utf8')).module;
+    return staticExports.flatMap(({ entries }) =>
+      entries.filter(({ isType }) => !isType).map(({ exportName }) => exportName.name),
+    );
+  }
+  return Object.keys(await import(path)).filter((name) => name !== 'default' && name !== 'module.exports');
+}
 
 /** Leaves out the texts of zod in other languages, 300 KB that a bundle contains as soon as a package uses zod as a value. */
 const englishOnly = {

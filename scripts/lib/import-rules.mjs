@@ -46,8 +46,7 @@ export const FOR_TESTS = /\.(?:test|conformance|fixture)\.tsx?$/;
  * Entry files of the product in each src folder. Files that cannot be reached from an entry file are test support, and must have a suffix
  * of FOR_TESTS.
  */
-export const ENTRY =
-  /^(?:index|main|part-main|stack-main|publish-main|complete-main|compile-cache|executable-main|udx-addon)\.tsx?$/;
+export const ENTRY = /^(?:index|main|(?:part|stack|launch|help|complete|publish|executable)-main|udx-addon)\.tsx?$/;
 
 /**
  * Allowed imports between the parts of a workspace's src folder, with a table per workspace.
@@ -178,7 +177,7 @@ export const FOLDER_MAY_IMPORT = {
   },
   cli: {
     // The entry files, the list of commands, and the program around the commands.
-    '*.ts': ['commands', 'api', 'io'],
+    '*.ts': ['commands', 'api', 'config/kinds.ts', 'io'],
     // A shell waits for completions at every press of Tab, so few imports are allowed.
     'complete-main.ts': ['completion'],
     commands: ['completion', 'mcp', 'service', 'run', 'agent', 'setup', 'output', 'api', 'config', 'io'],

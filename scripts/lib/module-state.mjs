@@ -26,7 +26,11 @@ export const MODULE_STATE = {
   'packages/mux/src/bytes/byte-queue.ts': { freeBlocks: 'free memory' },
   'packages/mux/src/bytes/read-buffers.ts': { readBuffers: 'free memory, and how many blocks are borrowed' },
   'packages/mux/src/carrier/carrier-writer.ts': { freeBlocks: 'free memory' },
-  'packages/mux/src/datagram/sealed-datagram.ts': { nonce: 'a counter, read before the call returns' },
+  'packages/mux/src/datagram/sealed-datagram.ts': {
+    nonce: 'a counter, read before the call returns',
+    openedHeader: 'the header of a packet, read before the call returns',
+    openedTag: 'the tag of a packet, read before the call returns',
+  },
   'packages/mux/src/loop/tick-budget.ts': { smallMessages: 'counters of the one event loop' },
   'packages/mux/src/loop/tick-flush.ts': {
     tickFlush: 'carriers that write at the end of this turn of the one event loop',

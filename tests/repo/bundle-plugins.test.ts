@@ -1,9 +1,6 @@
-// The rewriting of imports in bundles, by which a command loads only the files that it uses, and the list of commands with a bundle of
-// their own.
-import { readFileSync } from 'node:fs';
+// The rewriting of imports in bundles, by which a command loads only the files that it uses.
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { KIND_NAMES } from '../../apps/cli/src/commands/publish.ts';
 import { ROOT } from './checkout.fixture.ts';
 
 type Graph = object;
@@ -49,10 +46,4 @@ it.each([
 
 it('lines keep their numbers, so that stack traces and source maps stay right', () => {
   expect(rewrite(`import {\n  a,\n  renamed,\n} from '@tunnel/core';\nthrow a;`).split('\n')[4]).toBe('throw a;');
-});
-
-it('the program takes the bundle for publishing exactly for the commands in that bundle', () => {
-  const program = readFileSync(join(ROOT, 'apps/cli/bin/tunnel.mjs'), 'utf8');
-  const commands = [...program.matchAll(/^ {2}(\w+): 'publish',$/gm)].map(([, name]) => name);
-  expect(commands).toEqual([...KIND_NAMES, 'start']);
 });

@@ -8,7 +8,7 @@ import { cleanEnv, node, ROOT, run } from './checkout.fixture.ts';
 
 const BINS = { tunnel: 'apps/cli/bin/tunnel.mjs', 'tunnel-server': 'apps/server/bin/tunnel-server.mjs' };
 const BUNDLES = [
-  'apps/cli/dist/tunnel.js',
+  'apps/cli/dist/tunnel.cjs',
   'apps/server/dist/tunnel-server.js',
   'apps/server/dist/tunnel-stack.js',
   'apps/server/dist/api-reference/swagger-ui-bundle.js',

@@ -109,7 +109,7 @@ describe('the contents of a package', () => {
   const about = (path: string, text = '') => complaintsAbout?.({ path, bytes: Buffer.from(text) }, machine) as string[];
 
   it('are the files that a program needs', () => {
-    for (const path of ['dist/tunnel.js', 'bin/tunnel.mjs', 'index.d.ts', 'docs/cli.md'])
+    for (const path of ['dist/tunnel.cjs', 'bin/tunnel.mjs', 'index.d.ts', 'docs/cli.md'])
       expect(about(path)).toEqual([]);
   });
 

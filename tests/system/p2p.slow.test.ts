@@ -1,7 +1,7 @@
 // Tests of two clients and an edge on the same machine: data between peers over the relay and over the direct path, and the end of a
 // connection.
 import { createHash } from 'node:crypto';
-import { cpSync, writeFileSync } from 'node:fs';
+import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { deterministicBytes, eventually, hashOf, startEchoServer, startTcpServer, startUdpEcho } from '@tunnel/testkit';
@@ -76,10 +76,9 @@ describe('TCP between peers', () => {
   it('a client without the direct transport stays on the relay and reports the reason', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const folder = await harness.folder();
-    const bin = join(folder, 'tunnel.js');
+    const bin = join(folder, 'launch.cjs');
     // A copy outside node_modules simulates a system without a build of the transport.
     cpSync(join(ROOT, 'apps/cli/dist'), folder, { recursive: true });
-    writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
     const publisher = await publish(harness, stack, 'no-transport', echo.port);
     const subscriber = await connectTo(harness, stack, 'no-transport', { bin, programs: true });
     await eventually(() => {

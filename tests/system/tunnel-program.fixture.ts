@@ -12,7 +12,7 @@ export const TUNNEL_BIN = OTHER_BIN === undefined ? join(ROOT, 'apps/cli/bin/tun
 
 /** The command line of the program: a script needs Node.js, a single executable does not. */
 export const commandOf = (args: readonly string[], bin = TUNNEL_BIN): { command: string; args: readonly string[] } =>
-  /\.m?js$/.test(bin) ? { command: process.execPath, args: [bin, ...args] } : { command: bin, args };
+  /\.[cm]?js$/.test(bin) ? { command: process.execPath, args: [bin, ...args] } : { command: bin, args };
 const EVENT_TIMEOUT_MS = 60_000;
 
 export interface TunnelEvent {

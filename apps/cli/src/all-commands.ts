@@ -1,21 +1,18 @@
 // The program `tunnel` with all commands. No code in this file ends the process.
 import type { Command } from 'commander';
 import { type LoaderOf, makeGroups, runCommand } from './command-list.ts';
+import { KIND_NAMES, type KindName } from './config/kinds.ts';
 import type { ExitCode } from './io/exit-codes.ts';
 import type { Io } from './io/io.ts';
 import { reportProblem } from './io/problem-report.ts';
 import { type MakeCommand, makeProgram } from './program.ts';
 
-const published = (kind: 'http' | 'files' | 'tcp' | 'tls' | 'udp') => async (): Promise<MakeCommand> =>
+const published = (kind: KindName) => async (): Promise<MakeCommand> =>
   (await import('./commands/publish.ts')).publishCommand(kind);
 
 /** Functions that load a command, by the name of the command. */
 const LOADERS: Readonly<Record<string, () => Promise<MakeCommand>>> = {
-  http: published('http'),
-  files: published('files'),
-  tcp: published('tcp'),
-  tls: published('tls'),
-  udp: published('udp'),
+  ...Object.fromEntries(KIND_NAMES.map((kind) => [kind, published(kind)])),
   p2p: async () => (await import('./commands/p2p.ts')).p2pCommand,
   start: async () => (await import('./commands/start.ts')).startCommand,
   list: async () => (await import('./commands/list.ts')).listCommand,

@@ -2,7 +2,8 @@
 import { homedir } from 'node:os';
 import { complete } from './completion/complete.ts';
 
-// A shell may stop reading the completions early, which is not an error.
-process.stdout.on('error', () => {});
-
-complete(process.argv.slice(3), { env: process.env, home: homedir(), cwd: process.cwd(), stdout: process.stdout });
+export const main = (args: readonly string[]): void => {
+  // A shell may stop reading the completions early, which is not an error.
+  process.stdout.on('error', () => {});
+  complete(args.slice(1), { env: process.env, home: homedir(), cwd: process.cwd(), stdout: process.stdout });
+};

@@ -2,7 +2,6 @@
 import { start } from './start.ts';
 
 const args = process.argv.slice(2);
-// In a bundle, bin/tunnel.mjs chooses the small file for the completion of a shell.
 void (args[0] === '__complete'
-  ? import('./complete-main.ts')
-  : start(args, async () => (await import('./run-any-command.ts')).runAnyCommand));
+  ? import('./complete-main.ts').then(({ main }) => main(args))
+  : start(args, async () => (await import('./run-any-command.ts')).runAnyCommand(() => {})));

@@ -1,4 +1,6 @@
-// The executable `tunnel`.
+// Every command of `tunnel`, as a bundle.
+import { runAnyCommand } from './run-any-command.ts';
 import { start } from './start.ts';
 
-await start(process.argv.slice(2), async () => (await import('./run-any-command.ts')).runAnyCommand);
+export const main = (args: readonly string[], keepCode: () => void): Promise<void> =>
+  start(args, async () => runAnyCommand(keepCode));

@@ -1,9 +1,9 @@
-// The commands that open tunnels, as a separate bundle. In a bundle with all commands, the code that several commands share is in dozens of
-// small files, and loading the files takes longer than connecting. bin/tunnel.mjs chooses this bundle for the commands listed here.
+// The commands that open tunnels, as a separate bundle with little other code, because V8 keeps the text of a bundle in memory.
 import { connect } from '@tunnel/client';
 import { type LoaderOf, runCommand } from './command-list.ts';
-import { KIND_NAMES, publishCommand } from './commands/publish.ts';
+import { publishCommand } from './commands/publish.ts';
 import { startCommand } from './commands/start.ts';
+import { KIND_NAMES } from './config/kinds.ts';
 import { type Program, runInProcess } from './run-in-process.ts';
 import { start } from './start.ts';
 
@@ -13,6 +13,7 @@ const loaderOf: LoaderOf = (name) => {
   return kind === undefined ? undefined : async () => publishCommand(kind);
 };
 
-const PROGRAM: Program = { run: (args, io) => runCommand(args, io, loaderOf), connect };
-
-await start(process.argv.slice(2), async () => (args, stdoutClosed) => runInProcess(PROGRAM, args, stdoutClosed));
+export const main = (args: readonly string[], keepCode: () => void): Promise<void> => {
+  const program: Program = { run: (words, io) => runCommand(words, io, loaderOf), connect, keepCode };
+  return start(args, async () => (words, stdoutClosed) => runInProcess(program, words, stdoutClosed));
+};

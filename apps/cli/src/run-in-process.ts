@@ -11,6 +11,8 @@ const STDOUT_LAST_MS = 1000;
 export interface Program {
   run(args: readonly string[], io: Io): Promise<number>;
   readonly connect: Io['connect'];
+  /** Keeps the compiled code of the program for its next start. */
+  readonly keepCode: () => void;
 }
 
 /** Runs the program. `stdoutClosed` resolves when the reader of stdout has closed the pipe. */
@@ -54,7 +56,7 @@ const runOnce = async (program: Program, args: readonly string[], stdoutClosed: 
     signals: process,
     connect: async (options) => {
       const client = await program.connect(options);
-      releaseStartMemory();
+      releaseStartMemory({ beforeFirst: program.keepCode });
       return client;
     },
     platformUrl: () => knownPlatform(io),

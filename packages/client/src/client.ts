@@ -184,10 +184,7 @@ class TunnelClient implements Client {
     return this.#inspector;
   }
 
-  /**
-   * Loads the inspector on demand, because most clients run without it. If an update of the program removed its files, only the inspector
-   * fails.
-   */
+  /** Loads the inspector on demand, because some clients run without it. If its code cannot be loaded, only the inspector fails. */
   async #startInspector(options: InspectorOptions): Promise<Inspector | null> {
     const { clock, logger } = this.#settings;
     try {

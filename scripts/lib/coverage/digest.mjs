@@ -49,7 +49,7 @@ export class BranchRecord {
     for (const name of readdirSync(dir).filter((file) => file.endsWith('.json'))) {
       const coverage = readJson(join(dir, name));
       for (const { url, functions } of coverage?.result ?? []) {
-        if (/^file:.*\/dist\/[^/]+\.js$/.test(url)) this.#add(fileURLToPath(url), functions, test);
+        if (/^file:.*\/dist\/[^/]+\.c?js$/.test(url)) this.#add(fileURLToPath(url), functions, test);
       }
     }
   }

@@ -1,6 +1,4 @@
 // Tests of the inspector that `tunnel http` opens on localhost for requests of its own page only.
-import { cpSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import {
@@ -14,7 +12,6 @@ import {
 } from '../http-tunnels.fixture.ts';
 import { Harness, it } from '../in-process.fixture.ts';
 import type { Stack } from '../stack.fixture.ts';
-import { TUNNEL_BIN } from '../tunnel-program.fixture.ts';
 
 const shared = new Harness();
 let stack: Stack;
@@ -113,22 +110,4 @@ describe.concurrent('the inspector', () => {
     expect(second.ready['inspect_url']).toMatch(/^http:\/\/127\.0\.0\.1:43\d\d\/$/);
     expect(second.ready['inspect_url']).not.toBe(`http://${inspector.host}/`);
   });
-
-  it.runIf(TUNNEL_BIN.endsWith('.mjs'))(
-    'is off if an update of the program has removed its file, and the tunnel still works',
-    async ({ harness }) => {
-      const copy = await harness.folder();
-      const isKept = (path: string): boolean =>
-        !path.endsWith('.js') || !readFileSync(path, 'utf8').includes(PAGE_WORDS);
-      for (const part of ['bin', 'dist', 'package.json']) {
-        cpSync(join(dirname(TUNNEL_BIN), '..', part), join(copy, part), { recursive: true, filter: isKept });
-      }
-      const updated = await openHttp(harness, stack, web.port, [], {
-        bin: join(copy, 'bin/tunnel.mjs'),
-        programs: true,
-      });
-      expect(updated.ready['inspect_url']).toBeNull();
-      expect((await askHttp(updated.endpoint, { path: '/updated' })).text).toBe('served');
-    },
-  );
 });

@@ -60,7 +60,7 @@ async function main({ values, say, check }) {
   for (const { path, bytes } of files.filter((one) => one.path.startsWith('executables/')))
     say(`${path}: ${Math.round(bytes / 1e6)} MB`);
 
-  const bundle = versionSeconds(process.execPath, [join(ROOT, 'apps/cli/dist/tunnel.js')]);
+  const bundle = versionSeconds(process.execPath, [join(ROOT, 'apps/cli/bin/tunnel.mjs')]);
   const single = versionSeconds(file('linux-x64'), []);
   check(single < 2 * bundle, `--version: ${single.toFixed(3)} s, of the bundle ${bundle.toFixed(3)} s`);
 

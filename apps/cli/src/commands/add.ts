@@ -2,14 +2,15 @@
 import { Command } from 'commander';
 import { addClientFlag, type ClientFlags, chooseClient } from '../agent/choose-client.ts';
 import { specToWire } from '../agent/spec-wire.ts';
-import { describeTunnel, type KindName, type Target, type TunnelFlags } from '../config/described-tunnel.ts';
+import { describeTunnel, type Target, type TunnelFlags } from '../config/described-tunnel.ts';
 import { saveTunnelEntry } from '../config/entries.ts';
 import { defaultConfigPath } from '../config/file.ts';
+import { KIND_NAMES, type KindName } from '../config/kinds.ts';
 import { EXIT, type ExitCode } from '../io/exit-codes.ts';
 import type { Io } from '../io/io.ts';
 import { oneLine } from '../io/problem-report.ts';
 import type { JsonEvent } from '../output/json.ts';
-import { describingCommand, exampleLines, KIND_NAMES } from './publish.ts';
+import { describingCommand, exampleLines } from './publish.ts';
 
 interface AddFlags extends ClientFlags, TunnelFlags {
   readonly save?: boolean;

@@ -1,7 +1,7 @@
 // The commands that publish one local service, such as `tunnel http 3000`: arguments and flags of each kind of tunnel, and the run.
 import { type ClientSpec, localText } from '@tunnel/client';
 import { Command, Option } from 'commander';
-import { describeTunnel, type KindName, type Target, type TunnelFlags } from '../config/described-tunnel.ts';
+import { describeTunnel, type Target, type TunnelFlags } from '../config/described-tunnel.ts';
 import { loadConfig } from '../config/file.ts';
 import {
   addComfortFlags,
@@ -14,6 +14,7 @@ import {
   FLAG_GROUPS,
   type RequestFlags,
 } from '../config/flags.ts';
+import type { KindName } from '../config/kinds.ts';
 import { typedAddress, typedAddressOrSocket, typedUrl } from '../config/local-target.ts';
 import { guardOptions } from '../config/policy-flags.ts';
 import { resolveSettings } from '../config/settings.ts';
@@ -37,7 +38,7 @@ const HTTP_RUN_FLAGS = [addNewNameFlag, addRequestFlags, addOpenFlag, addComfort
 const HTTP_COMMON = ['--basic-auth-file', '--login', '--allow-cidr', '--open', '--server', '--config'];
 const CARRIED_COMMON = ['--name', '--allow-cidr', '--json', '--server', '--config'];
 
-/** Kinds of tunnels, in the order of `tunnel add --help`. */
+/** Argument, flags and help of each kind of tunnel. */
 const KINDS: Readonly<Record<KindName, TunnelKind>> = {
   http: {
     description: 'Publish a local website, API or webhook',
@@ -111,8 +112,6 @@ const KINDS: Readonly<Record<KindName, TunnelKind>> = {
     },
   },
 };
-
-export const KIND_NAMES = Object.keys(KINDS) as KindName[];
 
 /** Returns the example command lines for newcomers. */
 export const exampleLines = (kind: KindName): readonly string[] => KINDS[kind].page.examples.slice(0, 2);

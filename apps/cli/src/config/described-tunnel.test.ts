@@ -5,13 +5,8 @@ import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { describingCommand } from '../commands/publish.ts';
 import { makeTestIo } from '../io/io.fixture.ts';
-import {
-  type DescribedTunnel,
-  describeTunnel,
-  type KindName,
-  type Target,
-  type TunnelFlags,
-} from './described-tunnel.ts';
+import { type DescribedTunnel, describeTunnel, type Target, type TunnelFlags } from './described-tunnel.ts';
+import type { KindName } from './kinds.ts';
 
 let home: TemporaryDirectory;
 beforeEach(async () => {

@@ -8,12 +8,10 @@ import { defaultOf, hasOption, OPTION_KEYS, type OptionKey, type Proto, specOfEn
 import type { Io } from '../io/io.ts';
 import { misuse } from '../io/problem-report.ts';
 import type { EntryKeys } from './entries.ts';
+import type { KindName } from './kinds.ts';
 import { type TypedTarget, targetEntry } from './local-target.ts';
 import { guardEntryOf, guardSpecOf, type HttpGuardFlags } from './policy-flags.ts';
 import { entryOfFlags, type FlagEntry } from './tunnel-flags.ts';
-
-/** Commands that publish a single tunnel, also accepted by `tunnel add`. */
-export type KindName = 'http' | 'files' | 'tcp' | 'tls' | 'udp';
 
 /** Flags with a meaning beyond the config key that they set. All other flags are handled by their option row. */
 export interface TunnelFlags extends HttpGuardFlags {

@@ -1,6 +1,5 @@
 // Frees memory used only during the start: parsed text, code that ran once, garbage in the old generation. An idle process allocates too
 // little to trigger a collection.
-import nodeModule from 'node:module';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
@@ -16,15 +15,16 @@ type CollectGarbage = (options?: { readonly type: 'major'; readonly flavor: 'las
 interface Rest {
   readonly atRestMs?: number;
   readonly busyShare?: number;
+  /** Called before the first collection, which drops compiled functions of the start. */
+  readonly beforeFirst?: () => void;
 }
 
 /**
- * Runs a garbage collection soon after the process is ready, and another one if the process is idle then. Also writes the compile cache,
- * if there is one, because a process that is killed cannot write the cache at its end. Does not keep the process alive.
+ * Runs a garbage collection soon after the process is ready, and another one if the process is idle then. Does not keep the process alive.
  */
-export const releaseStartMemory = ({ atRestMs = AT_REST_MS, busyShare = BUSY_SHARE }: Rest = {}): void => {
+export const releaseStartMemory = ({ atRestMs = AT_REST_MS, busyShare = BUSY_SHARE, beforeFirst }: Rest = {}): void => {
   setTimeout(() => {
-    (nodeModule as { flushCompileCache?(): void }).flushCompileCache?.();
+    beforeFirst?.();
     collect();
     const before = process.cpuUsage();
     setTimeout(() => {

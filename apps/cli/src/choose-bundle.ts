@@ -1,0 +1,29 @@
+// The bundles of the program, and the bundle for each command line. No bundle loads another one.
+import { KIND_NAMES } from './config/kinds.ts';
+
+/**
+ * `help` prints the list of commands and the version. `complete` serves shell completion. `publish` has the commands that open tunnels, and
+ * `tunnel` has every command.
+ */
+export type Bundle = 'help' | 'complete' | 'publish' | 'tunnel';
+
+export interface Choice {
+  readonly bundle: Bundle;
+  /** The part of the bundle that the command line needs, such as the code of one command. Null for a small bundle. */
+  readonly use: string | null;
+}
+
+/** Commands of the bundle `publish`. */
+export const PUBLISHING: readonly string[] = [...KIND_NAMES, 'start'];
+
+const ONLY_HELP = new Set(['--help', '-h', 'help', '--version', '-V']);
+
+const ASKS_FOR_HELP = new Set(['--help', '-h']);
+
+export const chooseBundle = (args: readonly string[]): Choice => {
+  const [command = ''] = args;
+  if (args.length === 1 && ONLY_HELP.has(command)) return { bundle: 'help', use: null };
+  if (command === '__complete') return { bundle: 'complete', use: null };
+  const use = args.some((arg) => ASKS_FOR_HELP.has(arg)) ? `${command} --help` : command;
+  return { bundle: PUBLISHING.includes(command) ? 'publish' : 'tunnel', use };
+};
