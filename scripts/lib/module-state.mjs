@@ -8,6 +8,7 @@ import { visitorKeys } from 'oxc-parser';
  * body or connection. Unused memory is allowed, because the memory is overwritten before it is read.
  */
 export const MODULE_STATE = {
+  'apps/cli/src/output/lines.ts': { lastClock: 'a time of day as a text' },
   'apps/dashboard/src/ui/hooks.ts': {
     now: 'the time that all components show',
     timer: 'ticks while a component shows the time',
@@ -25,7 +26,11 @@ export const MODULE_STATE = {
   'packages/mux/src/bytes/byte-queue.ts': { freeBlocks: 'free memory' },
   'packages/mux/src/bytes/read-buffers.ts': { readBuffers: 'free memory, and how many blocks are borrowed' },
   'packages/mux/src/carrier/carrier-writer.ts': { freeBlocks: 'free memory' },
-  'packages/mux/src/datagram/sealed-datagram.ts': { nonce: 'a counter, read before the call returns' },
+  'packages/mux/src/datagram/sealed-datagram.ts': {
+    nonce: 'a counter, read before the call returns',
+    openedHeader: 'the header of a packet, read before the call returns',
+    openedTag: 'the tag of a packet, read before the call returns',
+  },
   'packages/mux/src/loop/tick-budget.ts': { smallMessages: 'counters of the one event loop' },
   'packages/mux/src/loop/tick-flush.ts': {
     tickFlush: 'carriers that write at the end of this turn of the one event loop',

@@ -35,6 +35,7 @@ const expectSameRequest = (text: string): boolean => {
   expect(text.slice(head.targetFrom, head.targetTo)).toBe(full.path);
   expect(text.slice(0, head.targetFrom - 1)).toBe(full.method);
   expect(full.framing).toEqual(framingOf() ?? { kind: 'none' });
+  expect(text.slice(head.lastFrom - 2, end)).toMatch(/^\r\n[^\r\n]+\r\n\r\n$/);
   return true;
 };
 

@@ -21,6 +21,8 @@ export interface PlainHead {
   /** Offsets of the value of the first Content-Type. The offsets are equal if the field is absent. */
   typeFrom: number;
   typeTo: number;
+  /** Offset of the last field line. 0 in a head without fields. */
+  lastFrom: number;
 }
 
 export const newPlainHead = (): PlainHead => ({
@@ -31,6 +33,7 @@ export const newPlainHead = (): PlainHead => ({
   isChunked: false,
   typeFrom: 0,
   typeTo: 0,
+  lastFrom: 0,
 });
 
 const COLON = 0x3a;
@@ -112,24 +115,28 @@ export const scanResponseHead = (bytes: Uint8Array, from: number, to: number, he
 const digitAt = (bytes: Uint8Array, at: number): number => (bytes[at] as number) - ZERO;
 
 const scanFields = (bytes: Uint8Array, start: number, to: number, head: PlainHead, isRequest: boolean): number => {
+  // A local constant, because the loops below would otherwise load the table again for every byte.
+  const classes = CHAR_CLASSES;
   head.contentLength = -1;
   head.isChunked = false;
   head.typeFrom = 0;
   head.typeTo = 0;
   let hosts = 0;
+  let last = 0;
   let at = start;
   for (let count = 0; ; count += 1) {
     if (at + 2 > to) return NOT_PLAIN;
     if (bytes[at] === CR) break;
     if (count === HTTP1_BOUNDS.fieldsMax) return NOT_PLAIN;
     const from = at;
-    while (at < to && (classOf(bytes, at) & TOKEN) !== 0) at += 1;
+    last = from;
+    while (at < to && ((classes[bytes[at] as number] as number) & TOKEN) !== 0) at += 1;
     const colon = at;
     if (colon === from || colon >= to || bytes[colon] !== COLON) return NOT_PLAIN;
     at += 1;
-    while (at < to && (classOf(bytes, at) & BLANK) !== 0) at += 1;
+    while (at < to && ((classes[bytes[at] as number] as number) & BLANK) !== 0) at += 1;
     const value = at;
-    while (at < to && (classOf(bytes, at) & VALUE) !== 0) at += 1;
+    while (at < to && ((classes[bytes[at] as number] as number) & VALUE) !== 0) at += 1;
     if (at + 2 > to || bytes[at] !== CR || bytes[at + 1] !== LF) return NOT_PLAIN;
     if (isRequest && isNameAt(bytes, from, colon, HOST_FIELD)) {
       hosts += 1;
@@ -138,6 +145,7 @@ const scanFields = (bytes: Uint8Array, start: number, to: number, head: PlainHea
     at += 2;
   }
   if (bytes[at + 1] !== LF || (isRequest && hosts !== 1)) return NOT_PLAIN;
+  head.lastFrom = last;
   return head.isChunked && head.contentLength !== -1 ? NOT_PLAIN : at + 2;
 };
 

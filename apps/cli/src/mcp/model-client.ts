@@ -11,7 +11,7 @@ import { loadConfig } from '../config/file.ts';
 import type { ConnectionFlags } from '../config/flags.ts';
 import { resolveSettings } from '../config/settings.ts';
 import { type Io, VERSION } from '../io/io.ts';
-import { fanOut, type Output } from '../output/output.ts';
+import { fanOut, type Output, showRequests } from '../output/output.ts';
 import { ClientRun, type ClientRunOptions } from '../run/client-run.ts';
 import { agentHook } from '../run/hooks/agent.ts';
 import { nameOf, type RunningTunnel, type TunnelRun } from '../run/hooks/running-client.ts';
@@ -249,7 +249,7 @@ const watchRequests = (output: Output): ClientRunOptions['watchRequests'] => {
   let inspector: Promise<string | null> | null = null;
   return (client, { proto }) => {
     if (inspector === null && protocolTraits(proto).carriesRequests) {
-      client.onRequest((event) => output.onRequest(event));
+      showRequests(client, output);
       inspector = client.openInspector().then((opened) => opened?.url ?? null);
     }
     return inspector ?? Promise.resolve(null);

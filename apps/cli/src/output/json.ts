@@ -3,7 +3,6 @@ import {
   type Client,
   type PeerConnection,
   protocolTraits,
-  type RequestEvent,
   type SessionFacts,
   type StatusEvent,
   type Tunnel,
@@ -15,9 +14,9 @@ import type { ExitCode } from '../io/exit-codes.ts';
 import type { Io } from '../io/io.ts';
 import { hintOf } from '../io/problem-report.ts';
 import { BatchedLines } from './batched-lines.ts';
-import { type FinishedRequest, LineOutput, type ShownRequest } from './lines.ts';
+import { type FinishedRequest, LineOutput } from './lines.ts';
 import { tunnelPage } from './live-block.ts';
-import { fanOut, type Output, type RemovedTunnel } from './output.ts';
+import { fanOut, type Output, type RemovedTunnel, type ShownRequest } from './output.ts';
 import { listenText } from './peers.ts';
 
 export interface JsonEvent {
@@ -148,8 +147,8 @@ export class JsonEvents implements Output {
     }
   }
 
-  onRequest(event: RequestEvent): void {
-    if (event.type !== 'request-started') this.#tell(requestEvent(event, this.#clock));
+  onRequest(event: ShownRequest): void {
+    this.#tell(requestEvent(event, this.#clock));
   }
 
   onNotice(): void {}

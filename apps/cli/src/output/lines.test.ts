@@ -123,6 +123,14 @@ describe('the line of a request', () => {
     expect(requestLine({ ...more, count: 1 }, { named: true })).toBe('web: … and 1 more request answered by the edge');
   });
 
+  it('has the time of its own request, even if requests of two seconds take turns', () => {
+    const times = [0, 999, 1000, 500, 61_000, 0].map((later) => {
+      const line = requestLine({ ...event, at: event.at + later }, { named: false });
+      return line.slice(0, 8);
+    });
+    expect(times).toEqual(['07:08:09', '07:08:09', '07:08:10', '07:08:09', '07:09:10', '07:08:09']);
+  });
+
   it('contains no control characters from the request', () => {
     const line = requestLine({ ...event, path: '/\u001b[2J\r\n\u0007\u009bx', method: 'G\u001bT' }, { named: false });
     expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f]/);
@@ -130,7 +138,10 @@ describe('the line of a request', () => {
 
   it.each([
     [0.04, '0.0 ms'],
+    [0.06, '0.1 ms'],
+    [1, '1.0 ms'],
     [9.94, '9.9 ms'],
+    [9.949999, '9.9 ms'],
     [9.96, '10 ms'],
     [999.4, '999 ms'],
     [999.6, '1.0 s'],

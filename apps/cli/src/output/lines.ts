@@ -13,7 +13,7 @@ import type { ReloadOutcome } from '@tunnel/tunnel-spec';
 import type { ExitCode } from '../io/exit-codes.ts';
 import type { Io } from '../io/io.ts';
 import { oneLine, problemLines } from '../io/problem-report.ts';
-import type { Output, RemovedTunnel } from './output.ts';
+import type { Output, RemovedTunnel, ShownRequest } from './output.ts';
 import { connectionText, pathText, peerEventText } from './peers.ts';
 import { bytesText, type Colours, counted, cutVisible, padded, visibleLength } from './text.ts';
 
@@ -53,9 +53,8 @@ export class LineOutput implements Output {
     }
   }
 
-  onRequest(event: RequestEvent): void {
+  onRequest(event: ShownRequest): void {
     this.#names.add(event.tunnel.name);
-    if (event.type === 'request-started') return;
     this.#printRequest(`${requestLine(event, { named: this.#names.size > 1 })}\n`);
   }
 
@@ -262,8 +261,6 @@ const withWarnings = ({ name, guard, warnings }: Tunnel, text: string): string =
 
 export type FinishedRequest = Extract<RequestEvent, { type: 'request-finished' }>;
 type EdgeAnsweredRequest = Extract<RequestEvent, { type: 'edge-answered' }>;
-/** Request events with a line: a finished request, a request answered by the edge, or a number of requests answered by the edge. */
-export type ShownRequest = Exclude<RequestEvent, { type: 'request-started' }>;
 
 const METHOD_WIDTH = 7;
 const DURATION_WIDTH = 8;
@@ -314,7 +311,7 @@ export interface LineFacts {
  * the duration.
  */
 export const requestLine = (event: ShownRequest, shape: LineShape): string => {
-  if (event.type !== 'edge-answered-more') return factsLine(factsOf(event), shape);
+  if (event.type !== 'edge-answered-more') return factsLine(factsOf(event, shape.width !== undefined), shape);
   return `${shape.named ? `${oneLine(event.tunnel.name)}: ` : ''}${moreAnsweredText(event.count)}`;
 };
 
@@ -330,7 +327,7 @@ export const factsLine = (facts: LineFacts, shape: LineShape): string => {
   const method = oneLine(facts.method);
   const status = paintStatus(facts, colours);
   const time = untimed === true ? '' : clockText(facts.at);
-  const lead = [time, name].filter((part) => part !== '').join(' ');
+  const lead = time === '' || name === '' ? time + name : `${time} ${name}`;
   if (width === undefined) return `${lead} ${method} ${path} ${status} ${outcome.trimStart()}${tail}`;
   const others = METHOD_WIDTH + visibleLength(outcome) + tail.length + 7;
   const isTooNarrow = width < visibleLength(lead) + others + PATH_LEAST;
@@ -343,7 +340,7 @@ export const factsLine = (facts: LineFacts, shape: LineShape): string => {
   return `${start}${method.slice(0, METHOD_WIDTH).padEnd(METHOD_WIDTH)} ${shown} ${status} ${outcome}${tail}`;
 };
 
-const factsOf = (event: FinishedRequest | EdgeAnsweredRequest): LineFacts => {
+const factsOf = (event: FinishedRequest | EdgeAnsweredRequest, isAligned: boolean): LineFacts => {
   const { at, method, path, status } = event;
   const isAnswered = event.type === 'edge-answered';
   const aborted = !isAnswered && event.aborted;
@@ -354,10 +351,13 @@ const factsOf = (event: FinishedRequest | EdgeAnsweredRequest): LineFacts => {
     path,
     status,
     aborted,
-    outcome: isAnswered ? oneLine(edgeAnswerText(event)) : durationText(event.durationMs).padStart(DURATION_WIDTH),
+    outcome: isAnswered ? oneLine(edgeAnswerText(event)) : durationColumn(event.durationMs, isAligned),
     tail: `${aborted ? ' aborted' : ''}${event.replayOf === null ? '' : ' replay'}`,
   };
 };
+
+const durationColumn = (ms: number, isAligned: boolean): string =>
+  isAligned ? durationText(ms).padStart(DURATION_WIDTH) : durationText(ms);
 
 /** Text in place of further lines of requests answered by the edge. */
 const moreAnsweredText = (count: number): string =>
@@ -366,13 +366,26 @@ const moreAnsweredText = (count: number): string =>
 /** Text in place of request lines that were left out because there were too many to read. */
 export const moreRequestsText = (count: number): string => `… and ${count} more requests`;
 
+/** The second formatted last, and its text. A busy client prints thousands of lines with the same second. */
+const lastClock = { second: -1, text: '' };
+
 const clockText = (at: number): string => {
-  const time = new Date(at);
-  return [time.getHours(), time.getMinutes(), time.getSeconds()].map((part) => String(part).padStart(2, '0')).join(':');
+  const second = Math.floor(at / 1000);
+  if (second !== lastClock.second) {
+    const time = new Date(at);
+    const parts = [time.getHours(), time.getMinutes(), time.getSeconds()];
+    lastClock.second = second;
+    lastClock.text = parts.map((part) => String(part).padStart(2, '0')).join(':');
+  }
+  return lastClock.text;
 };
 
+/** Durations from 0.0 to 10.0 ms as texts. toFixed() for every request would cost as much as the rest of its line. */
+const TENTHS: readonly string[] = Array.from({ length: 101 }, (_, tenths) => `${(tenths / 10).toFixed(1)} ms`);
+
 export const durationText = (ms: number): string => {
-  if (ms < 999.5) return `${ms < 9.95 ? ms.toFixed(1) : Math.round(ms)} ms`;
+  if (ms < 9.95) return TENTHS[Math.round(ms * 10)] ?? `${ms.toFixed(1)} ms`;
+  if (ms < 999.5) return `${Math.round(ms)} ms`;
   return ms < 599_950 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`;
 };
 

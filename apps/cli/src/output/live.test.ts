@@ -1,10 +1,11 @@
-import type { RequestEvent, SessionFacts, Tunnel } from '@tunnel/client';
+import type { SessionFacts, Tunnel } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { FakeClock } from '@tunnel/testkit';
 import pc from 'picocolors';
 import { describe, expect, it } from 'vitest';
 import { LiveOutput } from './live.ts';
 import { blockLines } from './live-block.ts';
+import type { ShownRequest } from './output.ts';
 import { TerminalScreen } from './terminal-screen.fixture.ts';
 
 const SESSION: SessionFacts = {
@@ -317,7 +318,7 @@ describe('the live view in a resized or small window', () => {
     expect(screen.lines).toEqual(BLOCK);
   });
 
-  const requestOf = (path: string, tunnel = tunnelOf()): RequestEvent => ({
+  const requestOf = (path: string, tunnel = tunnelOf()): ShownRequest => ({
     type: 'request-finished',
     id: 'req_1',
     tunnel,

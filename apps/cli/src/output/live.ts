@@ -1,5 +1,5 @@
 // Output for people at a terminal: a small block redrawn in place, and lines about events above the block.
-import type { Client, PeerConnection, RequestEvent, SessionFacts, StatusEvent, Tunnel } from '@tunnel/client';
+import type { Client, PeerConnection, SessionFacts, StatusEvent, Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { Timer } from '@tunnel/runtime';
 import type { ReloadOutcome } from '@tunnel/tunnel-spec';
@@ -8,7 +8,7 @@ import type { ExitCode } from '../io/exit-codes.ts';
 import type { Io } from '../io/io.ts';
 import { drainText, type LineIo, LineOutput, moreRequestsText, nameWidthOf, requestLine } from './lines.ts';
 import { type BlockFacts, blockLines, type RunState } from './live-block.ts';
-import type { Output, RemovedTunnel } from './output.ts';
+import type { Output, RemovedTunnel, ShownRequest } from './output.ts';
 import { RedrawnLines, type StayingLine, widthOf } from './redrawn-lines.ts';
 import type { Colours } from './text.ts';
 
@@ -87,8 +87,7 @@ export class LiveOutput implements Output {
   }
 
   /** Queues the line of a request for the next redraw, so that a busy tunnel does not make the block flicker. */
-  onRequest(event: RequestEvent): void {
-    if (event.type === 'request-started') return;
+  onRequest(event: ShownRequest): void {
     if (this.#requests.length === REQUEST_LINES_MAX) {
       this.#unshown += 1;
       return;

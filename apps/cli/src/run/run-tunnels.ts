@@ -16,7 +16,7 @@ import { type Io, VERSION } from '../io/io.ts';
 import { listenForStops, type Stop } from '../io/until-stopped.ts';
 import { jsonOutput } from '../output/json.ts';
 import { LiveOutput } from '../output/live.ts';
-import { fanOut, type Output } from '../output/output.ts';
+import { fanOut, type Output, showRequests } from '../output/output.ts';
 import { runLines } from '../output/run-lines.ts';
 import { ClientRun } from './client-run.ts';
 import { createHooks } from './hooks/hooks.ts';
@@ -127,7 +127,7 @@ class RequestWatch {
 
   before(client: Client, { proto, capture }: ClientSpec): Promise<string | null> {
     if (protocolTraits(proto).carriesRequests) {
-      if (!this.#isWatching && this.#flags.quiet !== true) client.onRequest((event) => this.#output.onRequest(event));
+      if (!this.#isWatching && this.#flags.quiet !== true) showRequests(client, this.#output);
       this.#isWatching = true;
       if (this.#flags.inspect !== false && capture !== false) this.#inspector ??= this.#openInspector(client);
     }

@@ -327,3 +327,42 @@ describe('the HTTP tap does not disturb the connection', () => {
     expect(asked).toBe(1);
   });
 });
+
+it.each([
+  ['as the last line', 'X-Trace: 1\r\nX-Tunnel-Replay: req_1', 'req_1'],
+  ['with the longest id', `X-Tunnel-Replay: ${'r'.repeat(64)}`, 'r'.repeat(64)],
+  ['not as the last line', 'X-Tunnel-Replay: req_1\r\nX-Trace: 1', null],
+  ['inside the value of the last line', 'X-Trace: X-Tunnel-Replay: req_1', null],
+  ['in lower case, as the edge never writes it', 'x-tunnel-replay: req_1', null],
+])('the mark of a replay counts only as the edge writes it: %s', (_, lines, replayOf) => {
+  const marks: unknown[] = [];
+  const tap = new HttpTap((head) => {
+    marks.push(head.replayOf);
+    return null;
+  });
+  const bytes = Buffer.from(`########GET / HTTP/1.1\r\nHost: x\r\n${lines}\r\n\r\n`);
+  tap.request(bytes, 8, bytes.length);
+  expect(marks).toEqual([replayOf]);
+});
+
+it('judges every response of a connection by its own content type', () => {
+  const seen: boolean[] = [];
+  const ignore = (): void => {};
+  const tap = new HttpTap(() => ({
+    onRequestBody: ignore,
+    onRequestEnd: ignore,
+    onResponseHead: ({ isTextual }) => void seen.push(isTextual),
+    onResponseBody: ignore,
+    onEnd: ignore,
+  }));
+  const types = ['text/html', 'text/html', 'font/woff', 'font/woff', 'text/html', '', 'image/pngg', 'image/png', null];
+  for (const type of types) {
+    const field = type === null ? '' : `Content-Type: ${type}\r\n`;
+    const answer = Buffer.from(`HTTP/1.1 200 OK\r\n${field}Content-Length: 0\r\n\r\n`);
+    const ask = Buffer.from(GET);
+    tap.request(ask, 0, ask.length);
+    tap.response(answer, 0, answer.length);
+    answer.fill('#');
+  }
+  expect(seen).toEqual([true, true, false, false, true, false, false, false, false]);
+});

@@ -7,6 +7,7 @@ import { type MessageHandlers, MessageReader } from './message-reader.ts';
 import {
   type AnsweringHead,
   type Asked,
+  LastType,
   type OpeningHead,
   SniffedRequestHead,
   SniffedResponseHead,
@@ -42,6 +43,7 @@ export class HttpTap {
   #current: Pending | null = null;
   /** True while an interim response passes, which does not answer the first of `#pending`. */
   #isInterim = false;
+  readonly #lastType = new LastType();
   readonly #requests: MessageReader;
   readonly #responses: MessageReader;
 
@@ -118,7 +120,7 @@ export class HttpTap {
       onPlainHead: (bytes, start, end) => {
         const first = this.#pending[0];
         if (first === undefined) return NOT_PLAIN;
-        const head = new SniffedResponseHead();
+        const head = new SniffedResponseHead(this.#lastType);
         const next = head.scan(bytes, start, end, first);
         if (next !== NOT_PLAIN) this.#onResponse(head);
         return next;
@@ -126,7 +128,7 @@ export class HttpTap {
       onHead: (text) => {
         const first = this.#pending[0];
         if (first === undefined) return;
-        const head = new SniffedResponseHead();
+        const head = new SniffedResponseHead(this.#lastType);
         if (head.read(text, first)) this.#onResponse(head);
       },
       onBody: (bytes, start, end) => this.#pending[0]?.seen.onResponseBody(bytes, start, end),

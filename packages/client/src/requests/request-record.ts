@@ -1,7 +1,6 @@
 // A request and its response while being observed, and its events. Always counted; captured only for the inspector.
 import {
   CapturedBody,
-  isTextual,
   parseRequestHead,
   parseResponseHead,
   REDACTED,
@@ -220,7 +219,7 @@ export class RequestRecord implements SeenRequest {
     this.#status = head.status;
     if (this.#keeper === null) return;
     this.#responseText = head.text;
-    this.#keepsResponse = isTextual(head.contentType);
+    this.#keepsResponse = head.isTextual;
     this.#grown(this.#responseText.length);
   }
 

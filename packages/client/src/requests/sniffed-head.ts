@@ -1,6 +1,7 @@
 // A message head read on demand from the connection's memory, without a copy.
 import {
   fieldValueOf,
+  isTextual,
   NOT_PLAIN,
   newPlainHead,
   parseRequestHead,
@@ -29,7 +30,8 @@ const REPLAY_LINE_MAX = 96;
 /** Head of an observed final response. Valid only during the call. */
 export interface AnsweringHead {
   readonly status: number;
-  readonly contentType: string | null;
+  /** Whether people can read the body, by its content type. */
+  readonly isTextual: boolean;
   readonly text: string;
 }
 
@@ -56,6 +58,7 @@ export class SniffedRequestHead implements OpeningHead {
   #end = 0;
   #pathFrom = 0;
   #pathTo = 0;
+  #lastFrom = 0;
   /** The request head if it was parsed in full. Null for a plain head, which is scanned only. */
   #whole: RequestHead | null = null;
 
@@ -69,6 +72,7 @@ export class SniffedRequestHead implements OpeningHead {
     this.#end = next;
     this.#pathFrom = plain.targetFrom;
     this.#pathTo = plain.targetTo;
+    this.#lastFrom = plain.lastFrom;
     this.method = methodAt(bytes, start, plain.targetFrom - 1);
     this.upgrade = null;
     this.body = plain.isChunked ? IN_CHUNKS : Math.max(0, plain.contentLength);
@@ -95,18 +99,40 @@ export class SniffedRequestHead implements OpeningHead {
   }
 
   get replayOf(): string | null {
-    const end =
-      this.#whole === null
-        ? this.#bytes.toString('latin1', Math.max(this.#start, this.#end - REPLAY_LINE_MAX), this.#end)
-        : this.#whole.text.slice(-REPLAY_LINE_MAX);
-    // A substring search is cheaper than the pattern, and most requests are no replays.
-    return end.includes('X-Tunnel-Replay') ? (REPLAY_LINE.exec(end)?.[1] ?? null) : null;
+    if (this.#whole !== null) return replayIn(this.#whole.text.slice(-REPLAY_LINE_MAX));
+    // Most requests are no replays. The T of X-Tunnel-Replay tells them apart without creating a text.
+    if (this.#bytes[this.#lastFrom + 2] !== LETTER_T) return null;
+    return replayIn(this.#bytes.toString('latin1', Math.max(this.#start, this.#end - REPLAY_LINE_MAX), this.#end));
   }
 }
+
+const replayIn = (endOfHead: string): string | null => REPLAY_LINE.exec(endOfHead)?.[1] ?? null;
 
 export interface Asked {
   readonly method: string;
   readonly upgrade: string | null;
+}
+
+/** Content type of a connection's last response. Successive responses mostly have the same type, which is then judged without a text. */
+export class LastType {
+  #type: Buffer = NOTHING;
+  #isTextual = false;
+
+  isTextual(bytes: Buffer, from: number, to: number): boolean {
+    if (!this.#isSame(bytes, from, to)) {
+      const type = bytes.toString('latin1', from, to);
+      this.#type = Buffer.from(type, 'latin1');
+      this.#isTextual = isTextual(type);
+    }
+    return this.#isTextual;
+  }
+
+  #isSame(bytes: Buffer, from: number, to: number): boolean {
+    const type = this.#type;
+    if (to - from !== type.length) return false;
+    for (let at = 0; at < type.length; at += 1) if (bytes[from + at] !== type[at]) return false;
+    return true;
+  }
 }
 
 /** Head of an observed response, scanned like SniffedRequestHead. */
@@ -120,6 +146,11 @@ export class SniffedResponseHead implements AnsweringHead {
   #typeFrom = 0;
   #typeTo = 0;
   #whole: ResponseHead | null = null;
+  readonly #lastType: LastType;
+
+  constructor(lastType: LastType) {
+    this.#lastType = lastType;
+  }
 
   scan(bytes: Buffer, start: number, end: number, { method }: Asked): number {
     const next = scanResponseHead(bytes, start, end, plain);
@@ -149,9 +180,9 @@ export class SniffedResponseHead implements AnsweringHead {
     return true;
   }
 
-  get contentType(): string | null {
-    if (this.#whole !== null) return fieldValueOf(this.#whole.headers, 'content-type');
-    return this.#typeTo === 0 ? null : this.#bytes.toString('latin1', this.#typeFrom, this.#typeTo);
+  get isTextual(): boolean {
+    if (this.#whole !== null) return isTextual(fieldValueOf(this.#whole.headers, 'content-type'));
+    return this.#typeTo !== 0 && this.#lastType.isTextual(this.#bytes, this.#typeFrom, this.#typeTo);
   }
 
   get text(): string {

@@ -1,14 +1,15 @@
-import type { RequestEvent, Tunnel } from '@tunnel/client';
+import type { Tunnel } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { FakeClock } from '@tunnel/testkit';
 import { describe, expect, it } from 'vitest';
 import type { LogEntry } from '../../agent/answers.ts';
 import { CLI_LIMITS } from '../../limits.ts';
+import type { ShownRequest } from '../../output/output.ts';
 import { LogKeeper } from './log-keeper.ts';
 
 const tunnel = { name: 'web', tunnelId: 'tun_1' } as unknown as Tunnel;
 
-const request = (id: string): RequestEvent =>
+const request = (id: string): ShownRequest =>
   ({
     type: 'request-finished',
     id,
@@ -22,7 +23,7 @@ const request = (id: string): RequestEvent =>
     responseBytes: 2,
     aborted: false,
     replayOf: null,
-  }) as unknown as RequestEvent;
+  }) as unknown as ShownRequest;
 
 const keeper = (): LogKeeper => new LogKeeper(new FakeClock());
 

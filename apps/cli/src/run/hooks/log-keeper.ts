@@ -1,5 +1,5 @@
 // Recent and current output of a run for callers of the agent's socket: the lines for people, and the events of `--json`.
-import type { Client, RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
+import type { Client, StatusEvent, Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import type { ReloadOutcome } from '@tunnel/tunnel-spec';
@@ -7,8 +7,8 @@ import type { LogEntry } from '../../agent/answers.ts';
 import type { ExitCode } from '../../io/exit-codes.ts';
 import { CLI_LIMITS } from '../../limits.ts';
 import { type JsonEvent, JsonEvents, requestEvent } from '../../output/json.ts';
-import { type FinishedRequest, LineOutput, requestLine, type ShownRequest } from '../../output/lines.ts';
-import type { Output, RemovedTunnel } from '../../output/output.ts';
+import { type FinishedRequest, LineOutput, requestLine } from '../../output/lines.ts';
+import type { Output, RemovedTunnel, ShownRequest } from '../../output/output.ts';
 
 /** Receives new log entries. Null marks the end of the log. */
 type Listener = (entry: LogEntry | null) => void;
@@ -49,8 +49,7 @@ export class LogKeeper implements Partial<Output> {
     this.#listeners.clear();
   }
 
-  onRequest(event: RequestEvent): void {
-    if (event.type === 'request-started') return;
+  onRequest(event: ShownRequest): void {
     const kept = event.type === 'request-finished' ? event : entryOf(event, this.#clock);
     this.#keep(kept);
     if (this.#listeners.size > 0) this.#tell(entryOf(kept, this.#clock));

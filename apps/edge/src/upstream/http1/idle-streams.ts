@@ -28,6 +28,10 @@ class IdleStream implements ByteReader {
   readonly stream: UpstreamStream;
   readonly requests: number;
   readonly sinceMs: number;
+  /** The next older idle stream to the same service. */
+  older: IdleStream | null = null;
+  /** Number of idle streams in the list that begins with this stream. */
+  depth = 1;
   readonly #report: ReportInternalError;
 
   constructor({ service, stream, requests, sinceMs }: KeptStream, report: ReportInternalError) {
@@ -59,8 +63,12 @@ class IdleStream implements ByteReader {
 }
 
 export class IdleStreams {
-  /** Idle streams by tunnel, and by service name for services other than the default. */
-  readonly #byService = new Map<string, IdleStream[]>();
+  /**
+   * The most recently used idle stream of a service, by tunnel and by service name for services other than the default. The streams are
+   * linked: an array per service would be allocated again for almost every request to an edge with thousands of tunnels, and live long
+   * enough to need a full garbage collection. Null until the sweep if a service has no idle stream left.
+   */
+  readonly #byService = new Map<string, IdleStream | null>();
   /** Connections of services that announced to close after the response. */
   #closing: IdleStream[] = [];
   readonly #report: ReportInternalError;
@@ -74,16 +82,18 @@ export class IdleStreams {
    * that was registered again may have another service, so its earlier streams are not used.
    */
   take(service: Service, serviceName: string | null, nowMs: number, maxIdleMs: number): IdleStream | null {
-    const idle = this.#byService.get(serviceKeyOf(service, serviceName));
-    for (let one = idle?.pop(); one !== undefined; one = idle?.pop()) {
-      const isFresh = nowMs - one.sinceMs <= maxIdleMs;
-      const isUsable = one.service === service && one.stream.state === 'open' && !one.stream.isRetiring;
-      if (isFresh && isUsable) return one;
-      one.stream.reset(UNUSED);
-      // The remaining idle connections are even older, so none can be used.
-      if (!isFresh) break;
+    const key = serviceKeyOf(service, serviceName);
+    let one = this.#byService.get(key) ?? null;
+    if (one === null) return null;
+    let found: IdleStream | null = null;
+    for (let isFresh = true; isFresh && found === null && one !== null; one = one.older) {
+      isFresh = nowMs - one.sinceMs <= maxIdleMs;
+      // The remaining idle connections are even older than a stream that is not fresh, so none can be used.
+      if (isFresh && isUsable(one, service)) found = one;
+      else one.stream.reset(UNUSED);
     }
-    return null;
+    this.#byService.set(key, one);
+    return found;
   }
 
   give(kept: KeptStream): void {
@@ -91,13 +101,14 @@ export class IdleStreams {
     // The window has grown for the previous visitor. The next visitor may be slow to read, so the stream is not reused.
     if (stream.hasGrown) return this.letClose(kept);
     const key = serviceKeyOf(kept.service, kept.serviceName);
-    const idle = this.#byService.get(key) ?? [];
-    if (idle.length >= HTTP_IDLE_STREAMS_PER_TUNNEL || stream.isRetiring) {
+    const older = this.#byService.get(key) ?? null;
+    if (stream.isRetiring || (older !== null && older.depth >= HTTP_IDLE_STREAMS_PER_TUNNEL)) {
       stream.reset(UNUSED);
       return;
     }
-    idle.push(new IdleStream(kept, this.#report));
-    this.#byService.set(key, idle);
+    const newest = new IdleStream(kept, this.#report);
+    link(newest, older);
+    this.#byService.set(key, newest);
   }
 
   /** Ends a stream that is not reused. It closes when the service disconnects, or in the sweep. */
@@ -118,16 +129,36 @@ export class IdleStreams {
       return isGood;
     };
     this.#closing = this.#closing.filter(isKept);
-    for (const [key, idle] of this.#byService) {
-      const kept = idle.filter(isKept);
-      if (kept.length > 0) this.#byService.set(key, kept);
-      else this.#byService.delete(key);
+    for (const [key, newest] of this.#byService) {
+      const kept = keep(newest, isKept);
+      if (kept === null) this.#byService.delete(key);
+      else if (kept !== newest) this.#byService.set(key, kept);
     }
   }
 
   close(): void {
-    for (const one of [...this.#byService.values(), this.#closing].flat()) one.stream.reset(UNUSED);
+    for (const one of this.#closing) one.stream.reset(UNUSED);
+    for (const newest of this.#byService.values()) {
+      for (let one = newest; one !== null; one = one.older) one.stream.reset(UNUSED);
+    }
     this.#byService.clear();
     this.#closing = [];
   }
 }
+
+const isUsable = ({ service, stream }: IdleStream, forService: Service): boolean =>
+  service === forService && stream.state === 'open' && !stream.isRetiring;
+
+const link = (one: IdleStream, older: IdleStream | null): void => {
+  one.older = older;
+  one.depth = 1 + (older?.depth ?? 0);
+};
+
+/** Returns the list of idle streams without the streams that `isKept` rejects. Oldest first, because a depth counts the older streams. */
+const keep = (one: IdleStream | null, isKept: (one: IdleStream) => boolean): IdleStream | null => {
+  if (one === null) return null;
+  const older = keep(one.older, isKept);
+  if (!isKept(one)) return older;
+  link(one, older);
+  return one;
+};
