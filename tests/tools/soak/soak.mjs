@@ -13,7 +13,8 @@ import { Client, startStack } from './lib/stack.mjs';
 const USAGE = `usage: npm run soak -- [--minutes N] [--seed N] [--rate N]
 Odd visitors at 16 a second (--rate) for 10 minutes (--minutes). The seed is printed; the same one brings the same visitors.`;
 
-const SETTLE_MS = 90_000;
+/** Clients close superfluous carriers in one or two periods of CARRIER_SURPLUS_MS, a minute, after the last visitor. */
+const SETTLE_MS = 180_000;
 const GROWTH_MAX_MB = 64;
 const SAMPLE_MS = 10_000;
 const MEMBER_LIFE_MS = 12_000;
