@@ -48,6 +48,8 @@ export const bundleOptions = ({ entry, outfile, isSplit = false }) => {
       outExtension: { '.js': '.cjs' },
       format: 'cjs',
       supported: { 'dynamic-import': false },
+      // The package ws does not search for an addon that the client never has.
+      define: { ...COMMON_OPTIONS.define, 'process.env.WS_NO_BUFFER_UTIL': '"1"' },
     };
   return {
     ...common,

@@ -17,6 +17,7 @@ const ON_FIRST_USE = [
   'packages/config/src/layers/problem.ts',
   'packages/config/src/layers/yaml-layer.ts',
   'packages/config/src/policy/policy-source.ts',
+  'packages/policy/src/schema/policy-schema.ts',
   // Serving a folder loads the package send.
   'packages/client/src/local/files/served-folder.ts',
 ];

@@ -101,9 +101,10 @@ const namesOf = ([term]: Row): readonly string[] => (term.split(' ', 1)[0] ?? ''
 export const makeGroups = (
   loaderOf: LoaderOf,
   isLoaded: (names: readonly string[]) => boolean,
+  table = TABLE,
 ): Promise<CommandGroups> =>
   Promise.all(
-    TABLE.map(async ([heading, rows]) => {
+    table.map(async ([heading, rows]) => {
       const commands = rows.map(async (row) => {
         const names = namesOf(row);
         const load = isLoaded(names) ? loaderOf(names[0] ?? '') : undefined;
@@ -113,6 +114,13 @@ export const makeGroups = (
     }),
   );
 
+/** Returns the rows of a command. */
+const rowsOf = (name: string): typeof TABLE =>
+  TABLE.flatMap(([heading, rows]) => {
+    const found = rows.filter((row) => namesOf(row).includes(name));
+    return found.length === 0 ? [] : [[heading, found] as const];
+  });
+
 /** Returns the command that the arguments name, also in `tunnel help http`. The program has no options with a value before a command. */
 const requested = (args: readonly string[]): string | undefined => {
   const [first, second] = args.filter((arg) => !arg.startsWith('-'));
@@ -121,9 +129,12 @@ const requested = (args: readonly string[]): string | undefined => {
 
 /**
  * Runs the program with the given arguments. Loads only the requested command, because loading all commands takes longer than most
- * commands do. Resolves with the exit code.
+ * commands do. If the arguments begin with the command, nothing shows the lines of the others, which are then not made. Resolves with the
+ * exit code.
  */
 export const runCommand = async (args: readonly string[], io: Io, loaderOf: LoaderOf): Promise<ExitCode> => {
   const name = requested(args);
-  return runProgram(args, io, await makeGroups(loaderOf, (names) => name !== undefined && names.includes(name)));
+  const isRequested = (names: readonly string[]): boolean => name !== undefined && names.includes(name);
+  const only = name === undefined || name !== args[0] ? [] : rowsOf(name);
+  return runProgram(args, io, await makeGroups(loaderOf, isRequested, only.length === 0 ? TABLE : only));
 };

@@ -1,11 +1,11 @@
 // Encodes and decodes the messages of a control connection as JSON text.
 import { Fault } from '@tunnel/errors';
 import {
+  CONTROL_SCHEMAS,
   CONTROL_TEXT_MAX_CHARS,
-  CONTROL_TYPES,
   type ControlMessage,
   type ControlMessageInput,
-  controlMessage,
+  type ControlType,
 } from './control-messages.ts';
 import { WIRE_LIMITS } from './limits.ts';
 import { cutText, encodeText, isLongerThan, parseJson } from './text-codec.ts';
@@ -14,7 +14,7 @@ export type Decoded =
   | { readonly ok: true; readonly message: ControlMessage }
   | { readonly ok: false; readonly fault: Fault };
 
-const KNOWN_TYPES: ReadonlySet<string> = new Set(CONTROL_TYPES);
+const isKnown = (type: string): type is ControlType => Object.hasOwn(CONTROL_SCHEMAS, type);
 
 /** Characters of an unknown type shown in the error, so that the log line stays short. */
 const UNKNOWN_TYPE_SHOWN_CHARS = 40;
@@ -29,8 +29,8 @@ export const decodeControl = (text: string): Decoded => {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return refuseFrame('not a JSON object');
   const type: unknown = (value as { type?: unknown }).type;
   if (typeof type !== 'string') return refuseFrame('`type` is missing');
-  if (!KNOWN_TYPES.has(type)) return refuse(new Fault('CONTROL_UNKNOWN_FRAME', { type: shown(type) }));
-  const parsed = controlMessage.safeParse(value);
+  if (!isKnown(type)) return refuse(new Fault('CONTROL_UNKNOWN_FRAME', { type: shown(type) }));
+  const parsed = CONTROL_SCHEMAS[type].safeParse(value);
   if (parsed.success) return { ok: true, message: parsed.data };
   const issue = parsed.error.issues[0];
   const path = [type, ...(issue?.path ?? [])].join('.');

@@ -4,7 +4,7 @@ import { CATALOGUE } from '@tunnel/errors';
 import { SEALED_KIND } from '@tunnel/mux';
 import { describe, expect, it } from 'vitest';
 import { decodeControl } from './control-codec.ts';
-import { CONTROL_TYPES, controlMessage } from './control-messages.ts';
+import { CONTROL_SCHEMAS, CONTROL_TYPES } from './control-messages.ts';
 import { FRAME, FRAME_KINDS, type FrameType, STREAM_CODES } from './frames.ts';
 import { CAPABILITIES, PROTOCOL_VERSION } from './handshake.ts';
 
@@ -46,7 +46,7 @@ describe('docs/protocol.md', () => {
 
   it.each(CONTROL_TYPES)('describes %s with every field', (type) => {
     expect(page).toContain(`**\`${type}\`**`);
-    const fields = Object.keys(controlMessage.options.find((option) => option.shape.type.value === type)?.shape ?? {});
+    const fields = Object.keys(CONTROL_SCHEMAS[type].unwrap().shape);
     const missing = fields.filter(
       (field) => field !== 'type' && !page.includes(`\`${field}`) && !page.includes(`.${field}\``),
     );

@@ -76,6 +76,22 @@ describe('the live view of a tunnel', () => {
     expect(screen.lines).toEqual(BLOCK);
   });
 
+  it('is not redrawn while the terminal has not read the last redraw', async () => {
+    const { screen, clock, output, connect } = show();
+    connect();
+    const tunnel = tunnelOf();
+    output.onStatus({ type: 'tunnel-opened', tunnel });
+    await clock.advance(1000);
+    const stalled = Object.assign(screen, { writableLength: 1 });
+    const { writes } = screen;
+    tunnel.counts = { ...tunnel.counts, requests: 1 };
+    await clock.advance(60_000);
+    expect(screen.writes).toBe(writes);
+    stalled.writableLength = 0;
+    await clock.advance(1000);
+    expect(screen.lines).toContain('Requests    1 request, 0 B in, 0 B out');
+  });
+
   it('shows only the known fields on an edge without a platform', async () => {
     const unknown = { regionName: null, account: null, plan: null, dashboardUrl: null, latencyMs: null };
     const { screen, clock, output, connect } = show({ session: { ...SESSION, ...unknown } });

@@ -62,7 +62,10 @@ export class LiveOutput implements Output {
       },
     });
     this.#colours = pc.createColors((io.env['NO_COLOR'] ?? '') === '');
-    this.#timer = io.clock.setInterval(() => this.#draw(), REDRAW_MS);
+    this.#timer = io.clock.setInterval(() => {
+      // A terminal that has not read the last redraw gets no further one, so that output does not pile up.
+      if ((io.stdout.writableLength ?? 0) === 0) this.#draw();
+    }, REDRAW_MS);
   }
 
   onClient(client: Pick<Client, 'session'>): void {

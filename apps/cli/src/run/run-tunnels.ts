@@ -18,6 +18,7 @@ import { jsonOutput } from '../output/json.ts';
 import { LiveOutput } from '../output/live.ts';
 import { fanOut, type Output, showRequests } from '../output/output.ts';
 import { runLines } from '../output/run-lines.ts';
+import { neverWaiting } from '../output/terminal.ts';
 import { ClientRun } from './client-run.ts';
 import { createHooks } from './hooks/hooks.ts';
 import type { RunningClient, TunnelRun } from './hooks/running-client.ts';
@@ -208,5 +209,8 @@ const chooseOutput = ({ settings, flags, readyFields }: TunnelRun, io: Io): Outp
   if (flags.json === true) return jsonOutput(io, readyFields);
   // A terminal without cursor movement (TERM=dumb) gets plain lines, like a pipe.
   const isLive = io.stdout.isTTY === true && io.env['TERM'] !== 'dumb';
-  return isLive ? new LiveOutput(io, settings.server) : runLines(io);
+  if (!isLive) return runLines(io);
+  const { clock, env, platformUrl } = io;
+  const terminal = { stdout: neverWaiting(io.stdout), stderr: neverWaiting(io.stderr) };
+  return new LiveOutput({ ...terminal, clock, env, platformUrl }, settings.server);
 };

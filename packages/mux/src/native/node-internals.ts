@@ -1,6 +1,6 @@
 // All code that uses private parts of Node.js or works around its internal behavior. Each function checks for the parts it needs, and falls
-// back to public API if any are missing. node-internals.test.ts shows which variant is used. (The log output in the runtime package also
-// uses a private part, `setBlocking`, because runtime cannot import this package.)
+// back to public API if any are missing. node-internals.test.ts shows which variant is used. (The log output in the runtime package and
+// the client's terminal also use a private part, `setBlocking`, because they cannot import this package.)
 import * as net from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { SCRATCH } from '../bytes/read-buffers.ts';
