@@ -36,9 +36,6 @@ beforeAll(async () => {
 });
 afterAll(() => shared.close());
 
-/** Text of the inspector page, found in no other file of the program. */
-const PAGE_WORDS = 'back to the list';
-
 interface Summary {
   readonly id: string;
   readonly path: string;
