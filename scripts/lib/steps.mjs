@@ -46,20 +46,17 @@ const RARE_COLLECTIONS = { GOGC: '400' };
 /** The linter repeats much of the type checking on every core that it may use. On one core, the types are checked only once. */
 const ONE_CORE = { ...RARE_COLLECTIONS, GOMAXPROCS: '1' };
 
-/**
- * Static checks, which run in parallel: each waits for the disk, and uses one core for much of its time. `linted` are the files to lint.
- * Default: all files.
- */
-const staticSteps = (linted) => [
+/** Static checks without lint. Together, they take about as long as lint. */
+const STATIC = [
   // A single checker, because every additional checker repeats most of the work.
-  { ...check('types', 40, tool('typescript/bin/tsc', '-b', '--checkers', '1')), env: RARE_COLLECTIONS },
-  ...(linted?.length === 0
-    ? []
-    : [{ ...check('lint', 55, tool('oxlint/bin/oxlint', ...(linted ?? []))), env: ONE_CORE }]),
-  check('format', 15, tool('@biomejs/biome/bin/biome', 'check', '--colors=off', '.')),
-  check('import rules', 20, [join(ROOT, 'scripts/check-imports.mjs')]),
-  check('unused code', 35, tool('knip/bin/knip.js', '--no-progress', '--no-config-hints')),
+  { ...check('types', 20, tool('typescript/bin/tsc', '-b', '--checkers', '1')), env: RARE_COLLECTIONS },
+  check('format', 10, tool('@biomejs/biome/bin/biome', 'check', '--colors=off', '.')),
+  check('import rules', 10, [join(ROOT, 'scripts/check-imports.mjs')]),
+  check('unused code', 20, tool('knip/bin/knip.js', '--no-progress', '--no-config-hints')),
 ];
+
+/** Lint of some files. Default: all files. */
+const lintStep = (files = []) => ({ ...check('lint', 55, tool('oxlint/bin/oxlint', ...files)), env: ONE_CORE });
 
 /** Projects with unit tests and system tests that take several seconds per test. */
 const SLOW = ['slow', 'slow-system'];
@@ -74,7 +71,8 @@ const FAST_SECONDS = 60;
 
 /** Steps of `npm run verify`, with the tests and files to lint chosen by chooseChecks(). */
 export function fastRun({ tests: chosen, lint }) {
-  const steps = [...staticSteps(lint), tests('unit tests', FAST_SECONDS, ['unit', 'repo'], ...(chosen ?? []))];
+  const lints = lint?.length === 0 ? [] : [lintStep(lint)];
+  const steps = [...STATIC, ...lints, tests('unit tests', FAST_SECONDS, ['unit', 'repo'], ...(chosen ?? []))];
   const isAll = chosen === undefined || lint === undefined;
   const budgeted = steps.map((step) => ({ ...step, budgetSeconds: isAll ? undefined : FAST_SECONDS }));
   return { budgetSeconds: isAll ? undefined : FAST_SECONDS, groups: [budgeted] };
@@ -91,11 +89,14 @@ export const RUNS = {
   all: {
     budgetSeconds: 300,
     groups: [
-      staticSteps(),
-      // Two lanes of two steps: while one step waits for its database or for a starting program, the other step uses the processor.
+      // Two lanes: while one lane waits for its database or for a starting program, the other lane uses the processor.
       [
-        [tests('unit tests', UNIT_SECONDS, ['unit', 'repo'], TWO), browserTests('browser smoke tests', 60, 'smoke')],
-        [databaseStep('database tests', 'database'), tests('system tests', 165, ['system'], THREE)],
+        [...STATIC, databaseStep('database tests', 'database'), tests('system tests', 165, ['system'], THREE)],
+        [
+          lintStep(),
+          browserTests('browser smoke tests', 60, 'smoke'),
+          tests('unit tests', UNIT_SECONDS, ['unit', 'repo'], TWO),
+        ],
       ],
     ],
   },
