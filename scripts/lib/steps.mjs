@@ -49,7 +49,7 @@ const ONE_CORE = { ...RARE_COLLECTIONS, GOMAXPROCS: '1' };
 /** Static checks without lint. Together, they take about as long as lint. */
 const STATIC = [
   // A single checker, because every additional checker repeats most of the work.
-  { ...check('types', 20, tool('typescript/bin/tsc', '-b', '--checkers', '1')), env: RARE_COLLECTIONS },
+  { ...check('types', 25, tool('typescript/bin/tsc', '-b', '--checkers', '1')), env: RARE_COLLECTIONS },
   check('format', 10, tool('@biomejs/biome/bin/biome', 'check', '--colors=off', '.')),
   check('import rules', 10, [join(ROOT, 'scripts/check-imports.mjs')]),
   check('unused code', 20, tool('knip/bin/knip.js', '--no-progress', '--no-config-hints')),
@@ -82,7 +82,7 @@ export function fastRun({ tests: chosen, lint }) {
  * Budget in seconds of unit tests that run in parallel with database and system tests. All cases of the randomized tests take longer than
  * a third of the cases.
  */
-const UNIT_SECONDS = process.env.TUNNEL_RANDOM_TIMES === '1' ? 280 : 180;
+const UNIT_SECONDS = process.env.TUNNEL_RANDOM_TIMES === '1' ? 280 : 200;
 
 /** Runs of `scripts/run-checks.mjs`: groups of steps, and the budget of a whole run. */
 export const RUNS = {
@@ -91,7 +91,11 @@ export const RUNS = {
     groups: [
       // Two lanes: while one lane waits for its database or for a starting program, the other lane uses the processor.
       [
-        [...STATIC, databaseStep('database tests', 'database'), tests('system tests', 165, ['system'], THREE)],
+        [
+          ...STATIC,
+          databaseStep('database tests', 'database', { budgetSeconds: 120 }),
+          tests('system tests', 165, ['system'], THREE),
+        ],
         [
           lintStep(),
           browserTests('browser smoke tests', 60, 'smoke'),
