@@ -6,11 +6,14 @@ const SCREENS = [
   { width: 390, height: 844 },
 ] as const;
 
-/** Whether the whole box is on the screen and uncovered: the elements at its corners and its center belong to the box. */
+/**
+ * Whether the whole box is on the screen and uncovered: the elements at its corners and its center belong to the box. The points lie 6 px
+ * inside, because a rounded corner of a card does not belong to the card.
+ */
 const isSeen = (page: Page, box: { x: number; y: number; width: number; height: number }): Promise<boolean> =>
   page.evaluate<boolean>(`((box) => {
     const [right, bottom] = [box.x + box.width, box.y + box.height];
-    const points = [[box.x + 2, box.y + 2], [right - 2, bottom - 2], [box.x + box.width / 2, box.y + box.height / 2]];
+    const points = [[box.x + 6, box.y + 6], [right - 6, bottom - 6], [box.x + box.width / 2, box.y + box.height / 2]];
     const isBox = (rect) => Math.abs(rect.x - box.x) < 1 && Math.abs(rect.y - box.y) < 1 && Math.abs(rect.height - box.height) < 1;
     const isOnTop = ([x, y]) => {
       for (let at = document.elementFromPoint(x, y); at !== null; at = at.parentElement) {

@@ -5,6 +5,16 @@ import type { StackAddress } from './own-stack.fixture.ts';
 
 const WAIT_MS = 30_000;
 
+/** New versions of Chromium return promises from methods that scroll. A page must not use the value, for example as React's cleanup. */
+const SCROLL_AS_NEW_BROWSERS = `{
+  for (const name of ['scroll', 'scrollBy', 'scrollIntoView', 'scrollTo']) {
+    for (const owner of [Element.prototype, window]) {
+      const scroll = owner[name];
+      if (scroll) owner[name] = function (...args) { return Promise.resolve(scroll.apply(this, args)); };
+    }
+  }
+}`;
+
 /** Script that writes policy violations to the console, where they are collected. */
 const TELL_POLICY_VIOLATIONS = `addEventListener('securitypolicyviolation', (event) =>
   console.error('content security policy: ' + event.violatedDirective + ' ' + event.blockedURI + ' ' + event.sample))`;
@@ -45,6 +55,7 @@ export class Profile {
     const context = await browser.newContext({ reducedMotion: 'reduce', locale: 'en-US', ...options });
     context.setDefaultTimeout(WAIT_MS);
     await context.addInitScript(TELL_POLICY_VIOLATIONS);
+    await context.addInitScript(SCROLL_AS_NEW_BROWSERS);
     return new Profile(context, stack);
   }
 

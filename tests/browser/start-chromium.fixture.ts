@@ -1,4 +1,5 @@
-// Starts Chromium for tests and scripts: an installed browser, or else the browser of a development dependency.
+// Starts Chromium for tests and scripts: the browser of a development dependency, which is the same on all machines, or else an installed
+// browser. TEST_BROWSER names a different program, for example a newer browser.
 import { accessSync, constants, mkdirSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { type BrowserServer, chromium } from 'playwright-core';
@@ -36,11 +37,17 @@ interface Candidate {
   readonly find: () => Found | Promise<Found>;
 }
 
-const candidates = (): Candidate[] => [
-  ...NAMES.flatMap(onPath).map((path) => ({ name: path, find: () => ({ path, env: {} }) })),
-  { name: '@sparticuz/chromium', find: () => packed(false) },
-  { name: '@sparticuz/chromium with its libraries', find: () => packed(true) },
-];
+const candidates = (): Candidate[] => {
+  const named = process.env['TEST_BROWSER'];
+  if (named !== undefined && named !== '') return [installed(named)];
+  return [
+    { name: '@sparticuz/chromium', find: () => packed(false) },
+    { name: '@sparticuz/chromium with its libraries', find: () => packed(true) },
+    ...NAMES.flatMap(onPath).map(installed),
+  ];
+};
+
+const installed = (path: string): Candidate => ({ name: path, find: () => ({ path, env: {} }) });
 
 const onPath = (name: string): string[] => {
   const files = (process.env['PATH'] ?? '').split(delimiter).map((folder) => join(folder, name));

@@ -117,7 +117,10 @@ interface FoundProps {
 const Found = ({ list, found, index, onOpen }: FoundProps) => {
   const selected = useRef<HTMLDivElement>(null);
   const id = found[index]?.id;
-  useEffect(() => selected.current?.scrollIntoView({ block: 'nearest' }), [id]);
+  // New versions of Chromium return a promise here, and React would call a returned value as the cleanup.
+  useEffect(() => {
+    selected.current?.scrollIntoView({ block: 'nearest' });
+  }, [id]);
   return (
     <div
       id={list}
