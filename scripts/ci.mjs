@@ -29,7 +29,7 @@ stopOnSignals();
 process.exitCode = await runSteps(
   [
     [stage(400, 'test')],
-    [stage(215, 'run test:slow')],
+    [stage(235, 'run test:slow')],
     [stage(165, 'run test:browser')],
     // Load tests run without parallel stages, because they measure memory and the restart time of a killed program.
     [stage(190, 'run test:load')],
@@ -39,7 +39,7 @@ process.exitCode = await runSteps(
         // Node.js versions between the oldest and the newest run only the tests that depend most on Node.js; `npm run test:long` runs the
         // remaining tests.
         stage(190, 'run test:nodes -- --node 22 --node 24 --suite data-plane'),
-        stage(105, 'run test:postgres -- 15'),
+        stage(120, 'run test:postgres -- 15'),
       ],
       // Mostly waits, so it can run in parallel. Skipped with a message on machines without Go.
       stage(120, 'run try:acme'),

@@ -91,11 +91,7 @@ export const RUNS = {
     groups: [
       // Two lanes: while one lane waits for its database or for a starting program, the other lane uses the processor.
       [
-        [
-          ...STATIC,
-          databaseStep('database tests', 'database', { budgetSeconds: 120 }),
-          tests('system tests', 165, ['system'], THREE),
-        ],
+        [...STATIC, tests('database tests', 110, ['database'], TWO), tests('system tests', 165, ['system'], THREE)],
         [
           lintStep(),
           browserTests('browser smoke tests', 60, 'smoke'),
@@ -105,14 +101,17 @@ export const RUNS = {
     ],
   },
   // Slow tests mostly wait for databases, certificate authorities and starting programs, so more workers run in parallel.
-  slow: { groups: [[tests('slow tests', 185, SLOW, '--maxWorkers=4')]] },
+  slow: { groups: [[tests('slow tests', 205, SLOW, '--maxWorkers=4')]] },
   browser: { groups: [[browserTests('browser tests', 160, 'browser')]] },
   load: { groups: [[tests('load tests', 185, ['load'], THREE)]] },
 };
 
-/** A step that runs the database tests. `more` can select a different database server or Node.js: see testStep. */
-export function databaseStep(name, key, more) {
-  return testStep(name, key, [...ofProjects(['database']), TWO], { budgetSeconds: 100, ...more });
+/** Database tests, with the slow tests of the schema. */
+export const DATABASE_AND_SCHEMA = [...ofProjects(['database', 'slow-system']), '.db.test.ts', 'apps/platform/src/db/'];
+
+/** A step that runs the database tests on a different PostgreSQL than the installed version. `env` selects the server. */
+export function postgresStep(name, key, env) {
+  return testStep(name, key, [...DATABASE_AND_SCHEMA, TWO], { budgetSeconds: 110, env });
 }
 
 /**

@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { DATABASE_AND_SCHEMA } from '../../../scripts/lib/steps.mjs';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const FOLDER = join(ROOT, '.cache/pgbouncer');
@@ -18,7 +19,10 @@ const runTests = () => {
   rmSync(report, { force: true });
   const { stdout } = spawnSync(program, ['--version'], { encoding: 'utf8' });
   console.log(`${stdout.split('\n')[0]}, pool_mode = transaction`);
-  const args = ['node_modules/vitest/vitest.mjs', 'run', '--project', 'database', ...process.argv.slice(2)];
+  const files = process.argv.slice(2);
+  const tests =
+    files.length > 0 ? ['--project', 'database', '--project', 'slow-system', ...files] : DATABASE_AND_SCHEMA;
+  const args = ['node_modules/vitest/vitest.mjs', 'run', ...tests];
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
   const env = { ...process.env, TEST_PGBOUNCER: program };
   const { status } = spawnSync(process.execPath, [...args, ...reporters], { cwd: ROOT, stdio: 'inherit', env });
