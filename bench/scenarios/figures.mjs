@@ -31,7 +31,7 @@ export const FIGURES = {
   kbPerConnection: { title: 'KB/connection', digits: 1, ratio: true },
   edgeRestMb: { title: 'edge MB at rest', digits: 0 },
   clientRestMb: { title: 'client MB at rest', digits: 0 },
-  shareOfAlone: { title: '× bulk alone', digits: 2 },
+  shareOfAlone: { title: '× undisturbed bulk', digits: 2 },
   edgeMb: { title: 'edge MB', digits: 0 },
   clientMb: { title: 'client MB', digits: 0 },
   edgeStartMs: { title: 'server to its port, ms', digits: 0 },
