@@ -107,9 +107,9 @@ export class Http2Response {
     if (dropsRest) {
       this.#closesAtEnd = true;
       // A response with trailers closes its HTTP/2 stream after the trailers.
-      if (stream.writableFinished) this.#closeAtEnd();
+      if (stream.writableFinished) this.#closeNextTurn();
       else if (!this.#hasTrailers)
-        guard.listen(stream, 'finish', this.#owner, 'http2.stream', () => this.#closeAtEnd());
+        guard.listen(stream, 'finish', this.#owner, 'http2.stream', () => this.#closeNextTurn());
     }
     stream.end();
   }
@@ -148,6 +148,14 @@ export class Http2Response {
     if (this.#stream.destroyed || this.#stream.closed) return;
     this.#stream.sendTrailers(trailerFieldsOf(this.#trailers));
     this.#closeAtEnd();
+  }
+
+  /**
+   * A response without a body is finished before its head leaves, at the end of the turn. A reset in the same turn would replace the head
+   * on Node.js 26.
+   */
+  #closeNextTurn(): void {
+    setImmediate(() => this.#closeAtEnd());
   }
 
   #closeAtEnd(): void {
