@@ -118,7 +118,7 @@ export function postgresStep(name, key, env) {
  * System tests without a platform or database. They test the data plane, and with it most of the code that a Node.js version could
  * affect.
  */
-const DATA_PLANE = ['tests/system/data-plane/', 'tests/chaos/', 'tests/http-differential/'];
+const DATA_PLANE = ['tests/system/data-plane/', 'tests/system/policy/', 'tests/chaos/', 'tests/http-differential/'];
 
 /**
  * Test suites for other versions of Node.js, each with its budget, projects and test files. `more` contains environment variables for the
@@ -128,7 +128,7 @@ const SUITES = {
   unit: { budgetSeconds: 130, projects: ['unit'], files: [] },
   slow: { budgetSeconds: 170, projects: SLOW, files: [] },
   database: { budgetSeconds: 90, projects: ['database'], files: [] },
-  'data-plane': { budgetSeconds: 70, projects: ['system'], files: DATA_PLANE, more: { TEST_DATABASE_URL: 'none' } },
+  'data-plane': { budgetSeconds: 85, projects: ['system'], files: DATA_PLANE, more: { TEST_DATABASE_URL: 'none' } },
   system: { budgetSeconds: 150, projects: ['system', 'repo'], files: [] },
   load: { budgetSeconds: 210, projects: ['load'], files: [] },
 };
