@@ -204,11 +204,10 @@ const openBoth = async (host: string, port: number, reply: Reply) => {
     const tcp = await startTcpServer((socket) => serveTcp(socket, reply), { host, port });
     const udp = createSocket('udp4');
     udp.on('message', (bytes, from) => {
-      reply(bytes, 'udp').then(
-        (answer) => answer !== null && udp.send(answer, from.port, from.address),
-        // The DNS query cannot be decoded, or the test has ended.
-        () => {},
-      );
+      reply(bytes, 'udp')
+        .then((answer) => answer !== null && udp.send(answer, from.port, from.address))
+        // The DNS query cannot be decoded, or the test has ended and closed the socket.
+        .catch(() => {});
     });
     try {
       await bind(udp, host, tcp.port);
