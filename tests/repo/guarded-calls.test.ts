@@ -63,6 +63,7 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
   ],
   [`${EDGE}/ingress/udp/udp-port.ts`]: [['verdict.then(decided, ', OWN_TRY]],
   [`${EDGE}/ingress/http/http1/http1-visitor.ts`]: [['setImmediate(() => {', OWN_TRY]],
+  [`${EDGE}/ingress/http/http2/http2-response.ts`]: [['setImmediate(() => this.#closeAtEnd())', NOTHING_OF_OURS]],
   [`${EDGE}/ingress/http/pending-decision.ts`]: [['decision.then(decided, ', OWN_TRY]],
   [`${EDGE}/ingress/http/proxied-request.ts`]: [['return routed.then((made) => {', OWN_TRY]],
   [`${EDGE}/control/registration-turns.ts`]: [
