@@ -27,6 +27,8 @@ const seenOf = ({ requests, problem, pendingBytes, surplusBytes }: Reading): unk
 /** Checks that the service reads the forwarded bytes as one request, or as a part of one request, whatever the visitor sent. */
 const expectOneRequest = (reading: Reading): void => {
   for (const { head, content, passedOn, isComplete } of reading.requests) {
+    // A request of HTTP/1.0 may lack a host. Without a host it belongs to no tunnel, so no service gets it.
+    if (head.host === '') continue;
     const service = readRequests(requestHeadFor(head, OPTIONS) + passedOn);
     expect(service.problem).toBeNull();
     expect(service.requests).toHaveLength(1);
