@@ -151,8 +151,8 @@ export class Http2Response {
   }
 
   /**
-   * A response without a body is finished before its head leaves, at the end of the turn. A reset in the same turn would replace the head
-   * on Node.js 26.
+   * Closes the stream after the head was sent. A response without a body counts as finished before its head leaves, at the end of the turn,
+   * and with Node.js 22.23 and 26.10 a reset in the same turn would replace the head.
    */
   #closeNextTurn(): void {
     setImmediate(() => this.#closeAtEnd());
