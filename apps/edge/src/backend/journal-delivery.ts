@@ -1,7 +1,7 @@
 // Delivers the journal to the platform every few seconds, and at once when requested. Sends a single batch at a time, in order.
 import { type Clock, type Logger, SerialRuns, type Timer } from '@tunnel/runtime';
 import type { Journal } from './journal/journal.ts';
-import { type Batch, lastRecordNumber } from './journal/journal-records.ts';
+import type { Batch } from './journal/journal-records.ts';
 import { LinkFailure, type PlatformLink } from './platform-link.ts';
 
 export interface JournalDeliveryOptions {
@@ -86,7 +86,9 @@ export class JournalDelivery {
       return journal.renumber(journalId);
     }
     if (last < first) throw new LinkFailure('refused', 'the platform stored no record of a batch and reported no gap');
-    if (last > lastRecordNumber(batch))
+    // The platform may have stored later batches too. An acknowledgment can reach the journal file after the next batch was sent, so a
+    // killed run may have delivered batches that are still waiting in its file.
+    if (last > journal.lastNumber(journalId))
       logger.error(fields, 'the platform has records of this journal from another edge');
     journal.acknowledged(journalId, last);
   }

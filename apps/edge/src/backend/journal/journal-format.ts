@@ -54,6 +54,8 @@ export const readJournal = (text: string): RecoveredJournal | null => {
   const start = head.safeParse(jsonOf(first));
   if (!start.success) return null;
   const pending = new PendingRecords();
+  const { journal_id: journalId } = start.data;
+  let { next } = start.data;
   let batches: Batch[] = [];
   let missing = 0;
   let unreadable = 0;
@@ -66,13 +68,16 @@ export const readJournal = (text: string): RecoveredJournal | null => {
       missing = parsed.data.records;
       batches.push({ journalId: parsed.data.journal_id, first: parsed.data.first, records: open });
     } else if (parsed.data.kind === 'acknowledged') {
-      batches = withoutStored(batches, parsed.data.journal_id, parsed.data.last);
+      const { journal_id, last } = parsed.data;
+      batches = withoutStored(batches, journal_id, last);
+      // Another edge has sent records under the same journal id; numbering continues after these records.
+      if (journal_id === journalId && last >= next) next = last + 1;
     } else if (missing > 0) {
       open.push(parsed.data);
       missing -= 1;
     } else pending.add(parsed.data);
   }
-  return { journalId: start.data.journal_id, next: start.data.next, batches, pending, unreadable };
+  return { journalId, next, batches, pending, unreadable };
 };
 
 const jsonOf = (text: string): unknown => {

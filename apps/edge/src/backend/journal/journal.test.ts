@@ -163,6 +163,18 @@ describe('a journal', () => {
     expect((await startJournal()).batch).toEqual({ journalId: 'jrn_1', first: 3, records: [usage('c', 3)] });
   });
 
+  it('continues after numbers that another edge has used, also after a restart', async () => {
+    const journal = await startJournal();
+    journal.append([usage('a', 1)]);
+    await journal.seal();
+    journal.acknowledged('jrn_1', 7);
+    journal.append([usage('b', 2)]);
+    await journal.close();
+    const next = await startJournal();
+    expect(next.lastNumber('jrn_1')).toBe(8);
+    expect(await drain(next)).toEqual([{ journalId: 'jrn_1', first: 8, records: [usage('b', 2)] }]);
+  });
+
   it('drops a torn last line and keeps earlier records, without logging an error', async () => {
     const journal = await startJournal();
     journal.append([usage('a', 1), usage('b', 2)]);

@@ -155,6 +155,14 @@ export class Journal {
     return this.#batches[0] ?? null;
   }
 
+  /** Highest record number that this journal has assigned under a journal id. */
+  lastNumber(journalId: string): number {
+    if (journalId === this.#journalId) return this.#next - 1;
+    return this.#batches
+      .filter((batch) => batch.journalId === journalId)
+      .reduce((last, batch) => Math.max(last, lastRecordNumber(batch)), 0);
+  }
+
   /** Removes all records up to number `last`, which the platform has stored. */
   acknowledged(journalId: string, last: number): void {
     if (this.#file !== null) {
