@@ -70,11 +70,10 @@ async function main({ values, say, check }) {
   const boxed = writeWrapper({ kind: 'bwrap', program: bwrap, root, executable: file('linux-x64') });
   check(vitest(['tests/system/commands.long.test.ts'], boxed), 'linux-x64: every command in an empty root file system');
 
-  const arm64 = fetchDebianFiles('arm64');
   const emulated = writeWrapper({
     kind: 'qemu',
-    program: x64.programs.qemu,
-    root: arm64.root,
+    program: join(unpackPrograms('qemu-user-static'), 'usr/bin/qemu-aarch64-static'),
+    root: unpackRoot('arm64', ...LIBRARIES),
     executable: file('linux-arm64'),
   });
   const some = ['tests/system/commands.long.test.ts', '-t', 'prints the version|> http$|doctor'];
