@@ -1,7 +1,17 @@
 // The .deb and .rpm packages of client and server. nfpm makes them from deploy/packages; the files are staged here.
-import { chmodSync, existsSync, lutimesSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  lutimesSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, join } from 'node:path';
-import { CACHE_DIR } from '../../scripts/lib/paths.mjs';
+import { CACHE_DIR, ROOT } from '../../scripts/lib/paths.mjs';
 import { canBuildExecutables, executableName, makeExecutables } from './executables.mjs';
 import { withFolder } from './folders.mjs';
 import { noticesText } from './notices.mjs';
@@ -81,7 +91,9 @@ const STAGES = {
   },
   'hatchway-server': async (folder, { target }) => {
     const { notices, node: version } = await stageServer(join(folder, 'lib'), target);
-    moveTexts(join(folder, 'lib'), join(folder, 'doc'), notices);
+    const doc = join(folder, 'doc');
+    moveTexts(join(folder, 'lib'), doc, notices);
+    copyMonitoring(doc);
     return { notices, nodes: { [`server-${target}`]: version } };
   },
 };
@@ -94,6 +106,15 @@ function moveTexts(folder, doc, notices) {
   writeFileSync(join(doc, 'THIRD_PARTY_NOTICES.txt'), noticesText(notices));
   // The README is about installing with npm.
   for (const name of ['README.md', 'THIRD_PARTY_NOTICES.txt']) rmSync(join(folder, name));
+}
+
+/**
+ * Copies the alert rules and dashboards, without the tests of the rules. Only folders of a staged tree belong to the package: rpm would
+ * leave the folders of separately listed files behind.
+ */
+function copyMonitoring(doc) {
+  const filter = (path) => !path.endsWith('.test.yml');
+  cpSync(join(ROOT, 'deploy/monitoring'), join(doc, 'monitoring'), { recursive: true, filter });
 }
 
 /** Gives every file the time of the commit, and every folder the same rights, so that the packages of a commit are always the same. */
