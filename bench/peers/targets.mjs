@@ -57,6 +57,7 @@ export const TARGETS = [
     path: 'ours-https',
     figure: CPU_PER_REQUEST,
     limits: [{ atMost: 1.05, of: ['bare-tls'] }],
+    why: 'The edge takes as much CPU time for handshake and forwarding as bare-tls for the handshake and its answer. The rest is the time of the client, which bare-tls does not have.',
   },
   { row: 'tcp-idle', path: 'ours', figure: 'kbPerConnection', limits: [{ atMost: 1, of: [...TUNNELS, 'nginx'] }] },
   {
@@ -80,7 +81,13 @@ export const TARGETS = [
     limits: [{ atLeast: 0.9 }],
     why: 'During round trips the window of a bulk stream is 512 KiB, and a turn of the event loop moves 80 to 140 KiB instead of 360 to 490, so a byte costs more turns.',
   },
-  { row: 'udp-64', path: 'ours-udp', figure: CPU_PER_DATAGRAM, limits: [{ atMost: 12 }] },
+  {
+    row: 'udp-64',
+    path: 'ours-udp',
+    figure: CPU_PER_DATAGRAM,
+    limits: [{ atMost: 12 }],
+    why: 'Datagrams share packets between edge and client, but Node.js receives each datagram from a visitor and sends each one to the service separately: memory, the address as text, and objects. Node.js and its libraries take three fifths of the time of the edge, the kernel three tenths, and the compiled code of Hatchway a tenth.',
+  },
   {
     row: 'udp-1200',
     path: 'ours-udp',
