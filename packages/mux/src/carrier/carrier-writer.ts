@@ -9,6 +9,11 @@ import { type DirectWrites, directWrites } from '../native/direct-writes.ts';
 
 /** Block size. Small frames of an event loop turn are sent in one write. */
 const CARRIER_BATCH_BYTES = 64 * 1024;
+/** Size of a turn's first block. Most carriers of an edge with many clients send a few frames, such as pings, and often in the same turn. */
+const SMALL_BATCH_BYTES = 4 * 1024;
+/** Numbers of free blocks that are kept: 1 MiB of each size. */
+const SMALL_KEPT = 256;
+const LARGE_KEPT = 16;
 /** Size of a carrier's write queue at which streams stop sending DATA. */
 const CARRIER_SEND_QUEUE_BYTES = 512 * 1024;
 /** Queue size at which the carrier is closed, because the peer does not read and small frames pile up. */
@@ -17,16 +22,33 @@ const CARRIER_SEND_QUEUE_MAX_BYTES = 8 * 1024 * 1024;
 /** Payload size from which a separate write to the carrier is cheaper than a copy into the batch. */
 const IN_PLACE_FROM_BYTES = 16 * 1024;
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
-const KEPT_FREE_BLOCKS = 16;
 /** Copies up to this size are faster in a loop than with subarray() and set(). */
 const LOOP_UP_TO_BYTES = 96;
 
-/** Free batch blocks, kept for the next carrier that sends. */
-const freeBlocks: Buffer[] = [];
-const takeBlock = (): Buffer => freeBlocks.pop() ?? Buffer.allocUnsafeSlow(CARRIER_BATCH_BYTES);
-const giveBlock = (block: Buffer): void => {
-  if (freeBlocks.length < KEPT_FREE_BLOCKS) freeBlocks.push(block);
+/** Free blocks, kept for the next carriers that send. */
+class FreeBlocks {
+  readonly #small: Buffer[] = [];
+  readonly #large: Buffer[] = [];
+
+  takeSmall(): Buffer {
+    return this.#small.pop() ?? Buffer.allocUnsafeSlow(SMALL_BATCH_BYTES);
+  }
+
+  takeLarge(): Buffer {
+    return this.#large.pop() ?? Buffer.allocUnsafeSlow(CARRIER_BATCH_BYTES);
+  }
+
+  give(block: Buffer): void {
+    if (block.length > SMALL_BATCH_BYTES) keepUpTo(LARGE_KEPT, this.#large, block);
+    else keepUpTo(SMALL_KEPT, this.#small, block);
+  }
+}
+
+const keepUpTo = (most: number, blocks: Buffer[], block: Buffer): void => {
+  if (blocks.length < most) blocks.push(block);
 };
+
+const freeBlocks = new FreeBlocks();
 
 const copy = (from: Uint8Array, start: number, to: Uint8Array, at: number, length: number): void => {
   if (length > LOOP_UP_TO_BYTES) to.set(from.subarray(start, start + length), at);
@@ -34,9 +56,17 @@ const copy = (from: Uint8Array, start: number, to: Uint8Array, at: number, lengt
 };
 
 interface Batch {
-  readonly block: Buffer;
+  block: Buffer;
   fill: number;
 }
+
+/** Moves the frames of a batch to a large block. */
+const enlarge = (batch: Batch): void => {
+  const small = batch.block;
+  batch.block = freeBlocks.takeLarge();
+  small.copy(batch.block, 0, 0, batch.fill);
+  freeBlocks.give(small);
+};
 
 export interface WriterEvents extends Guarded {
   onReady(): void;
@@ -168,7 +198,7 @@ export class CarrierWriter implements TickFlushListener {
 
   #settle(): void {
     this.#busy = false;
-    if (this.#writing !== null) giveBlock(this.#writing.block);
+    if (this.#writing !== null) freeBlocks.give(this.#writing.block);
     this.#writing = null;
   }
 
@@ -201,7 +231,7 @@ export class CarrierWriter implements TickFlushListener {
   }
 
   #gatherFrame(type: FrameType, streamId: number, bytes: Buffer, start: number, end: number): void {
-    const tail = this.#tail(HEADER);
+    const tail = this.#tail(HEADER, HEADER + end - start);
     writeFrameHeader(tail.block, tail.fill, type, end - start, streamId);
     tail.fill += HEADER;
     this.#gatheredBytes += HEADER;
@@ -212,7 +242,7 @@ export class CarrierWriter implements TickFlushListener {
   #gather(bytes: Uint8Array, start: number, end: number): void {
     let at = start;
     while (at < end) {
-      const tail = this.#tail(1);
+      const tail = this.#tail(1, end - at);
       const taken = Math.min(end - at, tail.block.length - tail.fill);
       copy(bytes, at, tail.block, tail.fill, taken);
       tail.fill += taken;
@@ -226,10 +256,20 @@ export class CarrierWriter implements TickFlushListener {
     }
   }
 
-  #tail(room: number): Batch {
+  /** Returns the last batch, with room for at least `least` of the `wanted` bytes. */
+  #tail(least: number, wanted: number): Batch {
     const last = this.#batches.at(-1);
-    if (last !== undefined && last.block.length - last.fill >= room) return last;
-    const batch = { block: takeBlock(), fill: 0 };
+    if (last !== undefined) {
+      const room = last.block.length - last.fill;
+      if (room >= wanted) return last;
+      if (last.block.length === SMALL_BATCH_BYTES) {
+        enlarge(last);
+        return last;
+      }
+      if (room >= least) return last;
+    }
+    const isSmall = last === undefined && wanted <= SMALL_BATCH_BYTES;
+    const batch = { block: isSmall ? freeBlocks.takeSmall() : freeBlocks.takeLarge(), fill: 0 };
     this.#batches.push(batch);
     return batch;
   }
