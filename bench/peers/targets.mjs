@@ -151,7 +151,7 @@ export const TARGETS = [
     path: 'ours-clients',
     figure: 'restCpuPercent',
     limits: [{ atMost: 0.5 }],
-    why: 'Mostly garbage collection and compilation after the clients opened.',
+    why: 'Mostly garbage collection and compilation after the clients opened. Half a minute later, only the pings of three connections per client remain.',
   },
   ...NEWER_NODES,
 ];
