@@ -9,7 +9,10 @@ import { type DirectWrites, directWrites } from '../native/direct-writes.ts';
 
 /** Block size. Small frames of an event loop turn are sent in one write. */
 const CARRIER_BATCH_BYTES = 64 * 1024;
-/** Size of a turn's first block. Most carriers of an edge with many clients send a few frames, such as pings, and often in the same turn. */
+/**
+ * Size of a turn's first block, unless the carrier filled more in its last turn. Most carriers of an edge with many clients send a few
+ * frames, such as pings, and often in the same turn.
+ */
 const SMALL_BATCH_BYTES = 4 * 1024;
 /** Numbers of free blocks that are kept: 1 MiB of each size. */
 const SMALL_KEPT = 256;
@@ -82,6 +85,8 @@ export class CarrierWriter implements TickFlushListener {
   #batches: Batch[] = [];
   #gatheredBytes = 0;
   #writing: Batch | null = null;
+  /** True if the last batch did not fit into a small block, so that the next one probably does not either. */
+  #outgrewSmall = false;
   #busy = false;
   #scheduled = false;
   #ending = false;
@@ -155,6 +160,7 @@ export class CarrierWriter implements TickFlushListener {
     while (!this.#busy && this.#batches.length > 0) {
       const batch = this.#batches.shift() as Batch;
       this.#gatheredBytes -= batch.fill;
+      this.#outgrewSmall = batch.fill > SMALL_BATCH_BYTES;
       this.#writing = batch;
       this.#write(batch.block.subarray(0, batch.fill));
     }
@@ -268,7 +274,7 @@ export class CarrierWriter implements TickFlushListener {
       }
       if (room >= least) return last;
     }
-    const isSmall = last === undefined && wanted <= SMALL_BATCH_BYTES;
+    const isSmall = last === undefined && !this.#outgrewSmall && wanted <= SMALL_BATCH_BYTES;
     const batch = { block: isSmall ? freeBlocks.takeSmall() : freeBlocks.takeLarge(), fill: 0 };
     this.#batches.push(batch);
     return batch;
