@@ -3,6 +3,7 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { createServer as createSecureServer, type ServerOptions as SecureServerOptions } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import { createCarrier, type MuxHandlers, MuxSession, processBudget } from '@tunnel/mux';
 import { type Policy, policyHash } from '@tunnel/policy';
 import {
@@ -73,6 +74,8 @@ export class ScriptedEdge {
   policyHash: (request: MessageOf<'RegisterTunnel'>) => string | undefined = ({ policy, services = [] }) =>
     policy === undefined ? undefined : policyHash(policy as Policy, services, sha256Hex);
   readonly sessions: ScriptedSession[] = [];
+  /** For each completed TLS handshake, whether the client resumed an earlier TLS session. */
+  readonly resumptions: boolean[] = [];
   readonly #http: Server;
   readonly #webSockets = new WebSocketServer({ noServer: true });
   readonly #tokens = new Map<string, ScriptedSession>();
@@ -87,6 +90,7 @@ export class ScriptedEdge {
       socket.on('close', () => this.#sockets.delete(socket));
       socket.on('error', () => {});
     });
+    this.#http.on('secureConnection', (socket: TLSSocket) => this.resumptions.push(socket.isSessionReused()));
     this.#http.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       if (request.url === '/_carrier') this.#acceptCarrier(request, socket, head);
       else this.#webSockets.handleUpgrade(request, socket, head, (webSocket) => this.#acceptControl(webSocket));

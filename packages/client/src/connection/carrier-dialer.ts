@@ -4,20 +4,17 @@ import { TLSSocket } from 'node:tls';
 import { Fault } from '@tunnel/errors';
 import { type Carrier, createCarrier } from '@tunnel/mux';
 import { ALPN_TUNNEL, CARRIER_PROTOCOL } from '@tunnel/protocol';
-import type { Clock } from '@tunnel/runtime';
 import { reasonOf, unreachable } from '../network/dial-faults.ts';
-import { dialSocket, dialTimeoutMs, type Endpoint } from './dial-socket.ts';
+import { type DialOptions, dialSocket, dialTimeoutMs, type Endpoint } from './dial-socket.ts';
 import { readUpgradeHead } from './upgrade-head.ts';
 
 /** Timeout for connecting, the TLS handshake and the upgrade of one carrier together. */
 const CARRIER_DIAL_TIMEOUT_MS = 10_000;
 
-export interface CarrierDialOptions {
-  readonly clock: Clock;
+export interface CarrierDialOptions extends Pick<DialOptions, 'clock' | 'signal' | 'tlsSession'> {
   readonly agent: string;
   readonly path: string;
   readonly token: string;
-  readonly signal: AbortSignal;
 }
 
 export const dialCarrier = async (endpoint: Endpoint, options: CarrierDialOptions): Promise<Carrier> => {
@@ -30,7 +27,7 @@ export const dialCarrier = async (endpoint: Endpoint, options: CarrierDialOption
   const signal = AbortSignal.any([late.signal, options.signal]);
   const server = endpoint.address.text;
   try {
-    const socket = await dialSocket(endpoint, { clock: options.clock, minTlsVersion: 'TLSv1.2', signal });
+    const socket = await dialSocket(endpoint, { ...options, minTlsVersion: 'TLSv1.2', signal });
     refuseOldTls(socket);
     socket.write(requestHead(server, options));
     const head = await readUpgradeHead(socket, signal);

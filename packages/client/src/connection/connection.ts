@@ -8,7 +8,7 @@ import { Backoff } from '../network/backoff.ts';
 import { AttemptFailed, authenticate, type Credentials } from './authenticate.ts';
 import { dialControl } from './control-dialer.ts';
 import { ControlLink } from './control-link.ts';
-import type { Endpoint } from './dial-socket.ts';
+import type { Endpoint, TlsSession } from './dial-socket.ts';
 import { Session, type SessionEnd } from './session.ts';
 
 /** Pause before the client offers the proxy a rejected password again. */
@@ -70,6 +70,8 @@ export class Connection {
   readonly #retired = new RetiredSessions();
   #phase: Phase = { kind: 'stopped' };
   #everUp = false;
+  /** TLS session of the last control connection. Carriers and reconnects resume the session. */
+  readonly #tlsSession: TlsSession = { current: undefined };
 
   constructor(settings: ConnectionSettings, handlers: ConnectionHandlers) {
     this.#settings = settings;
@@ -134,7 +136,8 @@ export class Connection {
     const { endpoint, clock, logger, report, agent, clientName, random, token } = this.#settings;
     const wrap = (socket: ConstructorParameters<typeof ControlLink>[0], remoteAddress: string): ControlLink =>
       new ControlLink(socket, { clock, logger, remoteAddress });
-    const link = await dialControl(endpoint, { clock, agent, signal, wrap });
+    const tlsSession = this.#tlsSession;
+    const link = await dialControl(endpoint, { clock, agent, signal, wrap, tlsSession });
     const onAbort = (): void => link.drop(new Fault('CLIENT_CLOSED'));
     signal.addEventListener('abort', onAbort, { once: true });
     try {
@@ -145,6 +148,7 @@ export class Connection {
         link,
         hello,
         endpoint,
+        tlsSession,
         agent,
         clock,
         random,

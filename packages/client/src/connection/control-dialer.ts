@@ -18,12 +18,12 @@ import {
 } from '../network/dial-faults.ts';
 import { type ServerAddress } from '../network/endpoint.ts';
 import { withinTime } from '../network/within-time.ts';
-import { dialSocket, dialTimeoutMs, type Endpoint } from './dial-socket.ts';
+import { type DialOptions, dialSocket, dialTimeoutMs, type Endpoint } from './dial-socket.ts';
 
 /** Timeout for the check, after a failed handshake, whether the server speaks TLS. */
 export const KIND_PROBE_TIMEOUT_MS = 3000;
 
-export interface ControlDialOptions<T> {
+export interface ControlDialOptions<T> extends Pick<DialOptions, 'tlsSession'> {
   readonly clock: Clock;
   readonly agent: string;
   readonly signal: AbortSignal;
@@ -44,7 +44,7 @@ export const dialControl = async <T>(endpoint: Endpoint, options: ControlDialOpt
   );
   const signal = AbortSignal.any([late.signal, options.signal]);
   try {
-    const socket = await dialSocket(endpoint, { clock: options.clock, minTlsVersion: 'TLSv1.2', signal });
+    const socket = await dialSocket(endpoint, { ...options, minTlsVersion: 'TLSv1.2', signal, keepsTlsSession: true });
     return await upgrade(endpoint, socket, { ...options, signal });
   } catch (error) {
     throw await explain(endpoint, options.clock, error);

@@ -20,6 +20,14 @@ export interface Endpoint {
   readonly proxy: Proxy | null;
 }
 
+/**
+ * The TLS session of a client, which its later connections to the same endpoint resume. A resumed session needs no certificate, whose check
+ * takes most of the time of a handshake. The server can decline, and the handshake is then a full one.
+ */
+export interface TlsSession {
+  current: Buffer | undefined;
+}
+
 export interface DialOptions {
   readonly clock: Clock;
   readonly minTlsVersion: 'TLSv1.2' | 'TLSv1.3';
@@ -29,6 +37,10 @@ export interface DialOptions {
   readonly alpn?: readonly string[];
   /** Builds the fault for a connection that would have gone unencrypted to `where`. */
   readonly refuseClearText?: (where: string) => Fault;
+  /** TLS session to resume. Forgotten if the connection fails, in case a device on the way cannot handle resumed sessions. */
+  readonly tlsSession?: TlsSession;
+  /** Whether the sessions that the server offers on this connection replace `tlsSession`. */
+  readonly keepsTlsSession?: boolean;
 }
 
 /** Rejects with Node's error, or with a Fault if the proxy failed or the connection would have been unencrypted against the rules. */
@@ -53,6 +65,7 @@ const secured = (endpoint: Endpoint, way: Socket | null, options: DialOptions): 
     };
     const onError = (error: Error): void => {
       settle();
+      if (options.tlsSession !== undefined) options.tlsSession.current = undefined;
       // destroy() may emit another error of the socket, which must not become an uncaught exception.
       socket.on('error', () => {});
       socket.destroy();
@@ -76,6 +89,7 @@ const startDial = ({ address, security }: Endpoint, way: Socket | null, options:
   const { host, port } = address;
   if (security.kind === 'plain') return way ?? connectPlain({ host, port, noDelay: true });
   const where: ConnectionOptions = way === null ? { host, port } : { socket: way };
+  const { tlsSession, keepsTlsSession = false } = options;
   const socket = connectTls({
     ...where,
     ALPNProtocols: [...(options.alpn ?? ALPN_NAMES)],
@@ -86,7 +100,13 @@ const startDial = ({ address, security }: Endpoint, way: Socket | null, options:
     // it.
     ...(isIP(host) === 0 ? { servername: host } : { host }),
     ...(security.ca === undefined ? {} : { ca: security.ca }),
+    ...(tlsSession?.current === undefined ? {} : { session: tlsSession.current }),
   });
+  if (tlsSession !== undefined && keepsTlsSession) {
+    socket.on('session', (session) => {
+      tlsSession.current = session;
+    });
+  }
   socket.setNoDelay(true);
   return socket;
 };

@@ -6,6 +6,7 @@ import { Fault } from '@tunnel/errors';
 import {
   eventually,
   FakeClock,
+  renewedCertificate,
   startTcpServer,
   type TcpServer,
   type TemporaryDirectory,
@@ -93,6 +94,58 @@ describe('TLS to the edge', () => {
     await dial({ server: edge.address, tls: true, insecure: true });
     // The carriers use TLS like the control connection.
     await eventually(() => expect(edge.sessions.map(({ mux }) => mux.liveCarriers)).toEqual([2, 2, 2]));
+  });
+});
+
+describe('the TLS session of a client', () => {
+  const FULL = [false, true, true];
+
+  it('is resumed by carriers and reconnects', async () => {
+    const clock = new FakeClock();
+    const edge = await startEdge(testCertificate());
+    await dial({ server: edge.address, tls: true, insecure: true, clock });
+    await eventually(() => expect(edge.session.mux.liveCarriers).toBe(2));
+    expect(edge.resumptions).toEqual(FULL);
+    edge.session.cut();
+    await eventually(async () => {
+      await clock.advance(250);
+      expect(edge.resumptions).toEqual([...FULL, true, true, true]);
+    });
+  });
+
+  it('is replaced by a full handshake with a server that has other ticket keys', async () => {
+    const clock = new FakeClock();
+    const edge = await startEdge(testCertificate());
+    await dial({ server: edge.address, tls: true, insecure: true, clock });
+    await eventually(() => expect(edge.session.mux.liveCarriers).toBe(2));
+    const { port } = edge;
+    await edge.close();
+    const next = await new ScriptedEdge(testCertificate()).listen(port);
+    cleanUps.push(() => next.close());
+    await eventually(async () => {
+      await clock.advance(250);
+      expect(next.resumptions).toEqual(FULL);
+    });
+  });
+
+  it('does not skip the check of the certificate for a server with another certificate', async () => {
+    const clock = new FakeClock();
+    const caFile = join(directory.path, 'ca.pem');
+    writeFileSync(caFile, testCertificate().cert);
+    const edge = await startEdge(testCertificate());
+    const events: StatusEvent[] = [];
+    const client = await connect({ token: 'tnl_secret', random: () => 0.5, server: edge.address, tls: true, caFile, clock });
+    cleanUps.push(() => client.close());
+    client.onStatus((event) => events.push(event));
+    const { port } = edge;
+    await edge.close();
+    const impostor = await new ScriptedEdge(renewedCertificate()).listen(port);
+    cleanUps.push(() => impostor.close());
+    await eventually(async () => {
+      await clock.advance(250);
+      expect(JSON.stringify(events)).toContain('is not trusted');
+    });
+    expect(impostor.sessions).toEqual([]);
   });
 });
 

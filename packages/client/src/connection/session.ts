@@ -32,7 +32,7 @@ import { dialCarrier } from './carrier-dialer.ts';
 import { CarrierKeeper } from './carrier-keeper.ts';
 import type { ControlLink } from './control-link.ts';
 import { DatagramPath } from './datagram-path.ts';
-import type { Endpoint } from './dial-socket.ts';
+import type { Endpoint, TlsSession } from './dial-socket.ts';
 
 const NOT_NEEDED: StreamReason = { code: 'cancelled', text: 'not needed' };
 
@@ -76,6 +76,8 @@ export interface SessionOptions {
   readonly link: ControlLink;
   readonly hello: MessageOf<'AuthOk'>;
   readonly endpoint: Endpoint;
+  /** TLS session of the control connection, which carriers resume. */
+  readonly tlsSession: TlsSession;
   readonly agent: string;
   readonly clock: Clock;
   readonly random: () => number;
@@ -248,14 +250,14 @@ export class Session {
   }
 
   #makeKeeper(): CarrierKeeper {
-    const { hello, clock, random, logger, endpoint, agent, link } = this.#options;
+    const { hello, clock, random, logger, endpoint, tlsSession, agent, link } = this.#options;
     const { count, path } = hello.carriers;
     return new CarrierKeeper({
       count,
       clock,
       random,
       logger,
-      dial: (token, signal) => dialCarrier(endpoint, { clock, agent, path, token, signal }),
+      dial: (token, signal) => dialCarrier(endpoint, { clock, agent, path, token, signal, tlsSession }),
       adopt: (carrier, token) => {
         const carrierId = this.#mux.addCarrier(carrier, 0, carrierTagOf(sha256Hex(token)));
         this.#started?.resolve();
