@@ -218,7 +218,7 @@ export class Stack {
     return (await this.tunnels()).find((row) => row.tunnel_id === tunnelId);
   }
 
-  /** Returns the value of a metric without labels. */
+  /** Returns the value of a metric. `name` is a regular expression, and includes the labels of the series. */
   async metric(name: string): Promise<number> {
     const text = await (await fetch(this.run.metrics_url)).text();
     return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);

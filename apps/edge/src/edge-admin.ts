@@ -59,6 +59,7 @@ export const makeMetricsServer = (parts: AdminParts): MetricsServer => {
     ports: ingress.ports,
     http: ingress.http,
     tls: () => ingress.httpListeners.tlsTotals,
+    handshakes: connections.gate.handshakes,
     peers: ingress.peers,
     sessions: () => control.figures.sessions,
     carriers: () => control.figures.carriers,

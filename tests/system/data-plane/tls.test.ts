@@ -1,7 +1,7 @@
 // Tests of TLS on the control port: which servers a client trusts, and the errors if only one side uses TLS.
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { deterministicBytes, hashOf, startEchoServer } from '@tunnel/testkit';
+import { deterministicBytes, eventually, hashOf, startEchoServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { Harness, it } from '../in-process.fixture.ts';
 import { type Stack, TLS_CERT } from '../stack.fixture.ts';
@@ -69,6 +69,19 @@ describe.concurrent('a server with a certificate', () => {
       expect.stringMatching(/tls: true.*--tls/),
     ]);
   });
+});
+
+it('a client makes one full TLS handshake, and its carriers resume the session', async ({ harness }) => {
+  const stack = await harness.stack({ tls: true });
+  const echo = harness.use(await startEchoServer());
+  const program = await harness.tcp(stack, echo.port, { flags: ['--tls', '--ca-file', TLS_CERT] });
+  await expectServed((await program.ready()).assigned_port);
+  await eventually(async () => {
+    const carriers = await stack.metric('tunnel_active_carriers');
+    expect(carriers).toBeGreaterThan(0);
+    expect(await stack.metric('tunnel_tls_handshakes_total\\{share="control",kind="resumed"\\}')).toBe(carriers);
+  });
+  expect(await stack.metric('tunnel_tls_handshakes_total\\{share="control",kind="full"\\}')).toBe(1);
 });
 
 describe.concurrent('a server without a certificate', () => {

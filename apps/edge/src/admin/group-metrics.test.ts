@@ -27,6 +27,7 @@ const metricsOf = (groups: GroupMetrics | null): EdgeMetrics =>
     },
     http: { totals: new HttpTotals(), connections: 0, queuedBytes: 0 },
     tls: noTlsTotals,
+    handshakes: openGate().handshakes,
     peers: { totals: new PeerTotals(), counts: { direct: 0, relay: 0 } },
     sessions: () => 0,
     carriers: () => 0,

@@ -74,6 +74,8 @@ export interface EdgeFigures {
   readonly http: { readonly totals: HttpTotals; readonly connections: number; readonly queuedBytes: number };
   /** Returns the connection totals of the HTTPS port. */
   readonly tls: () => TlsTotals;
+  /** Completed TLS handshakes of visitors and clients. */
+  readonly handshakes: ConnectionGate['handshakes'];
   readonly peers: Pick<PeerJoins, 'totals' | 'counts'>;
   readonly sessions: () => number;
   readonly carriers: () => number;
@@ -247,10 +249,16 @@ const addUdpSeries = (metrics: Metrics, { ports: { udp }, datagramPaths }: EdgeF
   );
 };
 
-const addTlsSeries = (metrics: Metrics, { tls }: EdgeFigures): void =>
+const addTlsSeries = (metrics: Metrics, { tls, handshakes }: EdgeFigures): void => {
   metrics.seriesOf('tunnel_tls_connections_total', 'Connections to the https port, by result', 'counter', () =>
     Object.entries(tls()).map(([kind, value]) => ({ labels: { kind }, value })),
   );
+  metrics.seriesOf('tunnel_tls_handshakes_total', 'Completed TLS handshakes, full or resumed', 'counter', () =>
+    Object.entries(handshakes).flatMap(([share, totals]) =>
+      Object.entries(totals).map(([kind, value]) => ({ labels: { share, kind }, value })),
+    ),
+  );
+};
 
 const addPeerSeries = (metrics: Metrics, { peers }: EdgeFigures): void => {
   metrics.seriesOf('tunnel_p2p_peers', 'Subscribers of p2p tunnels, by path of new connections', 'gauge', () =>

@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse, S
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { SecureContextOptions } from 'node:tls';
+import { type SecureContextOptions, TLSSocket } from 'node:tls';
 import type { Fault } from '@tunnel/errors';
 import {
   type AcceptedConnection,
@@ -130,6 +130,8 @@ export class ControlServer {
     const accepted = this.#options.gate.find(socket);
     // The connection gate has just closed the connection to make room for another.
     if (accepted === undefined) return void socket.destroy();
+    // Clients on visitors' ports are counted here too.
+    if (socket instanceof TLSSocket) this.#options.gate.handshakeEnds('control', socket.isSessionReused());
     if (accepted.refusal !== null) return refuseWithFault(socket, accepted.refusal);
     const path = pathOf(request);
     if (path !== CONTROL_PATH && path !== CARRIER_PATH) return refuseUpgrade(socket, 404, `nothing at ${shown(path)}`);

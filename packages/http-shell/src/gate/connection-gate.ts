@@ -156,8 +156,18 @@ export interface ConnectionGateOptions {
   readonly lateMs?: () => number;
 }
 
+/** Completed TLS handshakes. A resumed one continues an earlier session of the peer, without certificate and signature. */
+interface HandshakeTotals {
+  full: number;
+  resumed: number;
+}
+
 export class ConnectionGate {
   readonly admission: Admission;
+  readonly handshakes: Readonly<Record<'visitors' | 'control', HandshakeTotals>> = {
+    visitors: { full: 0, resumed: 0 },
+    control: { full: 0, resumed: 0 },
+  };
   readonly #proxies: TrustedProxies;
   readonly #clock: Clock;
   readonly #logger: Logger;
@@ -239,6 +249,11 @@ export class ConnectionGate {
     this.#log.log('warn', 'handshake-rate', fields, 'TLS handshake reset; too many handshakes from the same network');
     socket.resetAndDestroy();
     return false;
+  }
+
+  /** Counts a completed TLS handshake. */
+  handshakeEnds(share: 'visitors' | 'control', isResumed: boolean): void {
+    this.handshakes[share][isResumed ? 'resumed' : 'full'] += 1;
   }
 
   /** Finds the accepted connection on which a request or upgrade arrived. */

@@ -43,6 +43,10 @@ it('a TLS session of one port cannot be resumed on another port', () => {
   expect(new Set(scopes).size).toBe(3);
 });
 
+it('a TLS session can be resumed for a day, as long as its ticket key is used', () => {
+  expect(new TlsTerms(new Secret('a'), new FakeClock()).optionsOf(null, 'visitors').sessionTimeout).toBe(86_400);
+});
+
 it('TLS 1.2 and 1.3 are offered, only with forward-secret and authenticated ciphers', () => {
   const options = new TlsTerms(new Secret('a'), new FakeClock()).optionsOf(null, 'visitors');
   expect([options.minVersion, options.maxVersion]).toEqual(['TLSv1.2', 'TLSv1.3']);

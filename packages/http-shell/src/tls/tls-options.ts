@@ -61,6 +61,8 @@ export const secureOptionsOf = ({ cert, key }: CertificatePair): SecureContextOp
 export type TicketScope = 'visitors' | 'clients' | 'rest' | 'platform';
 
 const DAY_MS = 86_400_000;
+/** Time for which a TLS session can be resumed, as long as a ticket key is used. OpenSSL's default of 5 minutes is too short for people. */
+const SESSION_SECONDS = DAY_MS / 1000;
 const TICKET_KEY_BYTES = 48;
 
 /**
@@ -91,7 +93,8 @@ export class TlsTerms {
    * `pair` is null if certificates are selected by name.
    */
   optionsOf(pair: CertificatePair | null, scope: TicketScope): SecureContextOptions {
-    return { ...TLS_TERMS, ...pair, ticketKeys: this.#ticketKeys, sessionIdContext: `tunnel-${scope}` };
+    const tickets = { ticketKeys: this.#ticketKeys, sessionTimeout: SESSION_SECONDS };
+    return { ...TLS_TERMS, ...pair, ...tickets, sessionIdContext: `tunnel-${scope}` };
   }
 
   /** Starts checking for the next day. `onNextDay` must replace existing contexts, because their tickets will not be accepted any more. */

@@ -13,10 +13,10 @@ export const RESET_BY_PEER = -constants.errno.ECONNRESET;
 /** Receives the result of a TLS handshake. */
 export interface TlsHandshake {
   /**
-   * Called with the negotiated ALPN protocol, or false if none was offered. Runs within a callback of Node.js: reads must be set up before
-   * it returns.
+   * Called with the negotiated ALPN protocol, or false if none was offered. `isResumed`: the visitor resumed an earlier TLS session. Runs
+   * within a callback of Node.js: reads must be set up before it returns.
    */
-  onSecure(protocol: string | false): void;
+  onSecure(protocol: string | false, isResumed: boolean): void;
   /** Called if the TLS handshake is invalid or was rejected. */
   onFailed(): void;
 }
@@ -31,6 +31,7 @@ export interface TlsHandle extends StreamHandle {
   setALPNProtocols(names: Buffer): void;
   getALPNNegotiatedProtocol(): string | false;
   getProtocol(): string;
+  isSessionReused(): boolean;
   getCertificate(): object;
   destroySSL(): void;
   /** Receiver of the TLS handshake's result. Null after the handshake has completed. */
@@ -46,6 +47,7 @@ const METHODS = [
   'setALPNProtocols',
   'getALPNNegotiatedProtocol',
   'getProtocol',
+  'isSessionReused',
   'destroySSL',
   'useUserBuffer',
   'writeBuffer',
@@ -114,7 +116,7 @@ export const beginTls = (
 function onHandshakeDone(this: TlsHandle): void {
   const handshake = this.handshake;
   this.handshake = null;
-  handshake?.onSecure(this.getALPNNegotiatedProtocol());
+  handshake?.onSecure(this.getALPNNegotiatedProtocol(), this.isSessionReused());
 }
 
 function onError(this: TlsHandle): void {

@@ -168,8 +168,9 @@ export class HttpsPort implements HandleHandshakeOwner {
     return this.#gate.handshakeBegins(accepted);
   }
 
-  isSecure(duplex: HandleDuplex, accepted: AcceptedConnection): void {
+  isSecure(duplex: HandleDuplex, accepted: AcceptedConnection, isResumed: boolean): void {
     this.leaves(accepted, 'terminated');
+    this.#gate.handshakeEnds('visitors', isResumed);
     this.#ingress.accept(duplex, 'https', accepted);
   }
 
@@ -204,6 +205,7 @@ export class HttpsPort implements HandleHandshakeOwner {
       return;
     }
     if (isClient) return this.#ingress.clients?.takeOver(socket, accepted, null);
+    this.#gate.handshakeEnds('visitors', socket.isSessionReused());
     if (socket.alpnProtocol === 'h2') return this.#ingress.acceptHttp2(socket, accepted);
     // Half-open is allowed only after the handshake: a peer that sends FIN during the handshake has disconnected.
     socket.allowHalfOpen = true;

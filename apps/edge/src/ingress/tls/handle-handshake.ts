@@ -10,8 +10,8 @@ import { type HandshakeOwner, PendingHandshake } from './pending-handshake.ts';
 import type { PassedRoute, Passthrough } from './sni-router.ts';
 
 export interface HandleHandshakeOwner extends HandshakeOwner {
-  /** Called when the TLS handshake is complete and the visitor speaks HTTP/1.1. */
-  isSecure(duplex: HandleDuplex, accepted: AcceptedConnection): void;
+  /** Called when the TLS handshake is complete and the visitor speaks HTTP/1.1. `isResumed`: an earlier TLS session was resumed. */
+  isSecure(duplex: HandleDuplex, accepted: AcceptedConnection, isResumed: boolean): void;
   /** Hands the handshake over to node:tls. `first` holds the bytes already read. `socket` is null if the connection has closed. */
   takesSocket(socket: Socket | null, first: Buffer, certificate: StoredCertificate): void;
   /** Hands over a connection of an ACME validation server, like takesSocket(). */
@@ -86,9 +86,9 @@ export class HandleHandshake extends PendingHandshake implements ByteReader, Tls
 
   // ---- events of the handshake and its connection ----
 
-  onSecure(): void {
+  onSecure(_protocol: string | false, isResumed: boolean): void {
     try {
-      this.#owner.isSecure(this.#duplex, this.accepted);
+      this.#owner.isSecure(this.#duplex, this.accepted, isResumed);
     } catch (error) {
       this.abandon(error, 'https.secure');
     }
