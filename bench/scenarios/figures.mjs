@@ -36,6 +36,7 @@ export const FIGURES = {
   clientMb: { title: 'client MB', digits: 0 },
   edgeStartMs: { title: 'server to its port, ms', digits: 0 },
   clientStartMs: { title: 'client to the first answer, ms', digits: 0 },
+  clientAgainMs: { title: 'same, started again, ms', digits: 0 },
   npmStartNewMs: { title: 'npm start, new data, ms', digits: 0 },
   npmStartAgainMs: { title: 'npm start, again, ms', digits: 0 },
   httpUrlMs: { title: 'tunnel http to its URL, ms', digits: 0 },
