@@ -134,7 +134,14 @@ describe('the TLS session of a client', () => {
     writeFileSync(caFile, testCertificate().cert);
     const edge = await startEdge(testCertificate());
     const events: StatusEvent[] = [];
-    const client = await connect({ token: 'tnl_secret', random: () => 0.5, server: edge.address, tls: true, caFile, clock });
+    const client = await connect({
+      token: 'tnl_secret',
+      random: () => 0.5,
+      server: edge.address,
+      tls: true,
+      caFile,
+      clock,
+    });
     cleanUps.push(() => client.close());
     client.onStatus((event) => events.push(event));
     const { port } = edge;
