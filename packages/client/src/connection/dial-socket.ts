@@ -37,7 +37,7 @@ export interface DialOptions {
   readonly alpn?: readonly string[];
   /** Builds the fault for a connection that would have gone unencrypted to `where`. */
   readonly refuseClearText?: (where: string) => Fault;
-  /** TLS session to resume. Forgotten if the connection fails, in case a device on the way cannot handle resumed sessions. */
+  /** TLS session to resume. Forgotten if a handshake fails, in case a device on the way cannot handle resumed sessions. */
   readonly tlsSession?: TlsSession;
   /** Whether the sessions that the server offers on this connection replace `tlsSession`. */
   readonly keepsTlsSession?: boolean;
@@ -58,6 +58,10 @@ const secured = (endpoint: Endpoint, way: Socket | null, options: DialOptions): 
   new Promise((resolve, reject) => {
     options.signal.throwIfAborted();
     const socket = startDial(endpoint, way, options);
+    let isReached = way !== null;
+    socket.once('connect', () => {
+      isReached = true;
+    });
     const abort = (): void => void socket.destroy(options.signal.reason as Error);
     const settle = (): void => {
       options.signal.removeEventListener('abort', abort);
@@ -65,7 +69,7 @@ const secured = (endpoint: Endpoint, way: Socket | null, options: DialOptions): 
     };
     const onError = (error: Error): void => {
       settle();
-      if (options.tlsSession !== undefined) options.tlsSession.current = undefined;
+      if (isReached && options.tlsSession !== undefined) options.tlsSession.current = undefined;
       // destroy() may emit another error of the socket, which must not become an uncaught exception.
       socket.on('error', () => {});
       socket.destroy();

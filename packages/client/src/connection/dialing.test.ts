@@ -100,58 +100,73 @@ describe('TLS to the edge', () => {
 describe('the TLS session of a client', () => {
   const FULL = [false, true, true];
 
-  it('is resumed by carriers and reconnects', async () => {
+  /** Connects, and returns a function that starts the given attempt to reconnect. */
+  const connected = async (edge: ScriptedEdge) => {
+    const caFile = join(directory.path, 'ca.pem');
+    writeFileSync(caFile, testCertificate().cert);
     const clock = new FakeClock();
-    const edge = await startEdge(testCertificate());
-    await dial({ server: edge.address, tls: true, insecure: true, clock });
+    const options = { token: 'tnl_secret', random: () => 0.5, tls: true, caFile, clock };
+    const client = await connect({ ...options, server: edge.address });
+    cleanUps.push(() => client.close());
+    const events: StatusEvent[] = [];
+    client.onStatus((event) => events.push(event));
     await eventually(() => expect(edge.session.mux.liveCarriers).toBe(2));
     expect(edge.resumptions).toEqual(FULL);
+    const reconnect = async (attempt = 1): Promise<void> => {
+      const delayMs = await eventually(() => {
+        const last = events.at(-1);
+        if (last?.type !== 'reconnecting' || last.attempt !== attempt) throw new Error(`no attempt ${attempt} yet`);
+        return last.delayMs;
+      });
+      await clock.advance(delayMs);
+    };
+    return { events, reconnect };
+  };
+
+  /** Starts another server on the port of an edge. */
+  const replace = async (edge: ScriptedEdge, tls: { cert: string; key: string }): Promise<ScriptedEdge> => {
+    const { port } = edge;
+    await edge.close();
+    const next = await new ScriptedEdge(tls).listen(port);
+    cleanUps.push(() => next.close());
+    return next;
+  };
+
+  it('is resumed by carriers and reconnects', async () => {
+    const edge = await startEdge(testCertificate());
+    const { reconnect } = await connected(edge);
     edge.session.cut();
-    await eventually(async () => {
-      await clock.advance(250);
-      expect(edge.resumptions).toEqual([...FULL, true, true, true]);
-    });
+    await reconnect();
+    await eventually(() => expect(edge.resumptions).toEqual([...FULL, true, true, true]));
+  });
+
+  it('is kept while the server cannot be reached', async () => {
+    const tls = { ...testCertificate(), ticketKeys: Buffer.alloc(48, 'ticket key') };
+    const edge = await startEdge(tls);
+    const { port } = edge;
+    const { reconnect } = await connected(edge);
+    await edge.close();
+    await reconnect();
+    const next = await new ScriptedEdge(tls).listen(port);
+    cleanUps.push(() => next.close());
+    await reconnect(2);
+    await eventually(() => expect(next.resumptions).toEqual([true, true, true]));
   });
 
   it('is replaced by a full handshake with a server that has other ticket keys', async () => {
-    const clock = new FakeClock();
     const edge = await startEdge(testCertificate());
-    await dial({ server: edge.address, tls: true, insecure: true, clock });
-    await eventually(() => expect(edge.session.mux.liveCarriers).toBe(2));
-    const { port } = edge;
-    await edge.close();
-    const next = await new ScriptedEdge(testCertificate()).listen(port);
-    cleanUps.push(() => next.close());
-    await eventually(async () => {
-      await clock.advance(250);
-      expect(next.resumptions).toEqual(FULL);
-    });
+    const { reconnect } = await connected(edge);
+    const next = await replace(edge, testCertificate());
+    await reconnect();
+    await eventually(() => expect(next.resumptions).toEqual(FULL));
   });
 
-  it('does not skip the check of the certificate for a server with another certificate', async () => {
-    const clock = new FakeClock();
-    const caFile = join(directory.path, 'ca.pem');
-    writeFileSync(caFile, testCertificate().cert);
+  it('does not skip the check of the certificate of another server', async () => {
     const edge = await startEdge(testCertificate());
-    const events: StatusEvent[] = [];
-    const client = await connect({
-      token: 'tnl_secret',
-      random: () => 0.5,
-      server: edge.address,
-      tls: true,
-      caFile,
-      clock,
-    });
-    cleanUps.push(() => client.close());
-    client.onStatus((event) => events.push(event));
-    const { port } = edge;
-    await edge.close();
-    const impostor = await new ScriptedEdge(renewedCertificate()).listen(port);
-    cleanUps.push(() => impostor.close());
-    await eventually(async () => {
-      await clock.advance(250);
-      expect(JSON.stringify(events)).toContain('is not trusted');
-    });
+    const { events, reconnect } = await connected(edge);
+    const impostor = await replace(edge, renewedCertificate());
+    await reconnect();
+    await eventually(() => expect(events[1]).toMatchObject({ reason: expect.stringContaining('is not trusted') }));
     expect(impostor.sessions).toEqual([]);
   });
 });
