@@ -81,18 +81,23 @@ function speedLines(speed, runtimes) {
 
 const wordsOf = ({ limits }) => limits.map(limitWords).join(', or ');
 
-function limitWords({ atMost, atLeast, fromNode24, of, ofFirstNode }) {
+function limitWords({ atMost, atLeast, fromNode24, ofFigure, ...limit }) {
   if (atLeast !== undefined) return `at least ${atLeast}`;
-  const whom = ofFirstNode ? '× the first Node.js' : of && (of.length === 1 ? `× ${of[0]}` : '× the best other path');
+  const whom = ofFigure ? `× ${FIGURES[ofFigure].title}` : pathWords(limit);
   const newer = fromNode24 === undefined ? '' : ` (${fromNode24} from Node.js 24)`;
   return [`at most ${atMost}`, whom].filter(Boolean).join(' ') + newer;
+}
+
+function pathWords({ of, ofFirstNode }) {
+  if (ofFirstNode) return '× the first Node.js';
+  return of && (of.length === 1 ? `× ${of[0]}` : '× the best other path');
 }
 
 function verdict(result) {
   if (result === null) return '';
   const { reached, limits } = result;
   const shown = limits
-    .map(({ than, measured }) => `${cell(measured, 2)}${than === null ? '' : ` × ${than}`}`)
+    .map(({ than, measured }) => `${cell(measured, 2)}${than === null ? '' : ` × ${FIGURES[than]?.title ?? than}`}`)
     .join(', ');
   return `${shown} ${reached ? 'reached' : '**missed**'}`;
 }
