@@ -121,7 +121,10 @@ it('a figure can be compared with another figure of the same path and round', ()
   const rows = [{ name: 'a-row', rounds: [{ ours: { all: 30, one: 10 } }, { ours: { all: 80, one: 40 } }] }];
   const limits = [{ atMost: 20 }, { atMost: 2.5, ofFigure: 'one' }];
   const verdict = judge({ row: 'a-row', path: 'ours', figure: 'all', limits }, rows, NODE_20);
-  expect(verdict).toMatchObject({ reached: true, limits: [{ than: null }, { than: 'one', measured: { median: 2.5 } }] });
+  expect(verdict).toMatchObject({
+    reached: true,
+    limits: [{ than: null }, { than: 'one', measured: { median: 2.5 } }],
+  });
 });
 
 it('a target is reached if any of its limits is met, and newer Node.js versions can have stricter limits', () => {
