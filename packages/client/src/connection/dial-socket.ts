@@ -21,8 +21,8 @@ export interface Endpoint {
 }
 
 /**
- * The TLS session of a client, which its later connections to the same endpoint resume. A resumed session needs no certificate, whose check
- * takes most of the time of a handshake. The server can decline, and the handshake is then a full one.
+ * The TLS session of a client, which its later connections to the same endpoint resume. A resumed handshake needs no certificate and no
+ * signature. The server can decline, and the handshake is then a full one.
  */
 export interface TlsSession {
   current: Buffer | undefined;
