@@ -255,7 +255,7 @@ const addTlsSeries = (metrics: Metrics, { tls, handshakes }: EdgeFigures): void 
   );
   metrics.seriesOf('tunnel_tls_handshakes_total', 'Completed TLS handshakes, full or resumed', 'counter', () =>
     Object.entries(handshakes).flatMap(([share, totals]) =>
-      Object.entries(totals).map(([kind, value]) => ({ labels: { share, kind }, value })),
+      (['full', 'resumed'] as const).map((kind) => ({ labels: { share, kind }, value: totals[kind] })),
     ),
   );
 };
