@@ -292,7 +292,8 @@ export class CaptureStore implements TunnelWatcher {
     const { account } = captures;
     if (bytes > 0) this.#shares.take(account, bytes);
     else this.#shares.give(account, -bytes);
-    this.#rank(captures);
+    // More bytes change neither the oldest request of the tunnel nor its rank.
+    if (bytes <= 0 || captures.heapIndex === NOT_RANKED) this.#rank(captures);
     if (bytes > 0) this.#makeRoom(captures);
     else if (captures.size === 0) this.#drop(captures);
   }

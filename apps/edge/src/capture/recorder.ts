@@ -51,6 +51,8 @@ const NO_NAMES: readonly string[] = [];
 
 /** Approximate memory size of a captured request in bytes, without its strings. */
 const OVERHEAD_BYTES = 512;
+/** Maximum kept bytes of a request in progress that the buffer has not counted yet. Counting every piece would cost more than keeping it. */
+const UNCOUNTED_MAX_BYTES = 4096;
 
 export class CaptureRecorder implements RequestRecorder {
   readonly info: CaptureInfo;
@@ -77,6 +79,8 @@ export class CaptureRecorder implements RequestRecorder {
   secretFields: readonly string[] = NO_NAMES;
   /** Bytes of the captured request as counted by the buffer. */
   keptBytes: number;
+  /** Kept bytes that the buffer has not counted yet. */
+  #uncountedBytes = 0;
   /** Buffer that keeps the captured request. Null after the request was discarded. */
   #buffer: CaptureBuffer | null;
   /** Whether the request is still kept. False after it was dropped or discarded; further bytes are then ignored. */
@@ -163,6 +167,13 @@ export class CaptureRecorder implements RequestRecorder {
   }
 
   #grow(bytes: number): void {
+    this.#uncountedBytes += bytes;
+    if (this.#uncountedBytes > UNCOUNTED_MAX_BYTES || this.durationMs !== null) this.#count();
+  }
+
+  #count(): void {
+    const bytes = this.#uncountedBytes;
+    this.#uncountedBytes = 0;
     if (bytes > 0 && this.isKept) this.#buffer?.onGrown(this, bytes);
   }
 
@@ -181,6 +192,7 @@ export class CaptureRecorder implements RequestRecorder {
     if (this.durationMs !== null) return;
     this.durationMs = Math.max(0, nowMs - this.info.startedMs);
     if (end !== 'complete') this.#failed(end);
+    this.#count();
     this.#buffer?.onFinished(this);
   }
 
