@@ -64,6 +64,8 @@ export class ScriptedEdge {
   script: Script = {};
   /** Whether the edge accepts new carriers. */
   admitCarriers = true;
+  /** Whether the edge accepts connections with a resumed TLS session. Otherwise the edge closes them after the handshake. */
+  admitResumed = true;
   /** Capabilities of the edge. An older edge has an empty list. */
   capabilities: readonly string[] = CAPABILITIES;
   /** Account fields in the AuthOk message of an edge with a platform. */
@@ -90,7 +92,10 @@ export class ScriptedEdge {
       socket.on('close', () => this.#sockets.delete(socket));
       socket.on('error', () => {});
     });
-    this.#http.on('secureConnection', (socket: TLSSocket) => this.resumptions.push(socket.isSessionReused()));
+    this.#http.on('secureConnection', (socket: TLSSocket) => {
+      this.resumptions.push(socket.isSessionReused());
+      if (socket.isSessionReused() && !this.admitResumed) socket.destroy();
+    });
     this.#http.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       if (request.url === '/_carrier') this.#acceptCarrier(request, socket, head);
       else this.#webSockets.handleUpgrade(request, socket, head, (webSocket) => this.#acceptControl(webSocket));

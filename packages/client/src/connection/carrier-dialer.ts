@@ -30,7 +30,10 @@ export const dialCarrier = async (endpoint: Endpoint, options: CarrierDialOption
     const socket = await dialSocket(endpoint, { ...options, minTlsVersion: 'TLSv1.2', signal });
     refuseOldTls(socket);
     socket.write(requestHead(server, options));
-    const head = await readUpgradeHead(socket, signal);
+    const head = await readUpgradeHead(socket, signal).catch((error: unknown) => {
+      options.tlsSession?.forget();
+      throw error;
+    });
     if (head.status === 101 && head.headers.get('upgrade')?.toLowerCase() === CARRIER_PROTOCOL) {
       return createCarrier(socket, head.rest);
     }

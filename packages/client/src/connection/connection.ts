@@ -8,8 +8,9 @@ import { Backoff } from '../network/backoff.ts';
 import { AttemptFailed, authenticate, type Credentials } from './authenticate.ts';
 import { dialControl } from './control-dialer.ts';
 import { ControlLink } from './control-link.ts';
-import type { Endpoint, TlsSession } from './dial-socket.ts';
+import type { Endpoint } from './dial-socket.ts';
 import { Session, type SessionEnd } from './session.ts';
+import { TlsSession } from './tls-session.ts';
 
 /** Pause before the client offers the proxy a rejected password again. */
 const PROXY_AUTH_RETRY_MS = 60_000;
@@ -71,12 +72,13 @@ export class Connection {
   #phase: Phase = { kind: 'stopped' };
   #everUp = false;
   /** TLS session of the last control connection. Carriers and reconnects resume the session. */
-  readonly #tlsSession: TlsSession = { current: undefined };
+  readonly #tlsSession: TlsSession;
 
   constructor(settings: ConnectionSettings, handlers: ConnectionHandlers) {
     this.#settings = settings;
     this.#handlers = handlers;
     this.#backoff = new Backoff(settings.clock, settings.random);
+    this.#tlsSession = new TlsSession(settings.clock);
   }
 
   /** The current session with the edge. Null unless the connection is up. */

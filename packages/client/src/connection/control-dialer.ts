@@ -66,6 +66,7 @@ const upgrade = <T>(endpoint: Endpoint, socket: Socket, options: ControlDialOpti
     const abort = (): void => fail(options.signal.reason);
     const fail = (error: unknown): void => {
       options.signal.removeEventListener('abort', abort);
+      options.tlsSession?.forget();
       webSocket.on('error', () => {});
       webSocket.terminate();
       socket.destroy();

@@ -11,6 +11,7 @@ import { type ServerAddress, type TransportSecurity } from '../network/endpoint.
 import { dialThrough } from './proxy/dial-through.ts';
 import type { Proxy } from './proxy/proxy-address.ts';
 import { preferredCiphers } from './tls-ciphers.ts';
+import type { TlsSession } from './tls-session.ts';
 
 /** A server to connect to: address, transport security, and the proxy on the way. */
 export interface Endpoint {
@@ -18,14 +19,6 @@ export interface Endpoint {
   readonly security: TransportSecurity;
   /** Proxy on the way to the server. Null for a direct connection. */
   readonly proxy: Proxy | null;
-}
-
-/**
- * The TLS session of a client, which its later connections to the same endpoint resume. A resumed handshake needs no certificate and no
- * signature. The server can decline, and the handshake is then a full one.
- */
-export interface TlsSession {
-  current: Buffer | undefined;
 }
 
 export interface DialOptions {
@@ -37,7 +30,7 @@ export interface DialOptions {
   readonly alpn?: readonly string[];
   /** Builds the fault for a connection that would have gone unencrypted to `where`. */
   readonly refuseClearText?: (where: string) => Fault;
-  /** TLS session to resume. Forgotten if a handshake fails, in case a device on the way cannot handle resumed sessions. */
+  /** TLS session to resume. Forgotten if a handshake fails. */
   readonly tlsSession?: TlsSession;
   /** Whether the sessions that the server offers on this connection replace `tlsSession`. */
   readonly keepsTlsSession?: boolean;
@@ -69,7 +62,7 @@ const secured = (endpoint: Endpoint, way: Socket | null, options: DialOptions): 
     };
     const onError = (error: Error): void => {
       settle();
-      if (isReached && options.tlsSession !== undefined) options.tlsSession.current = undefined;
+      if (isReached) options.tlsSession?.forget();
       // destroy() may emit another error of the socket, which must not become an uncaught exception.
       socket.on('error', () => {});
       socket.destroy();
@@ -94,6 +87,7 @@ const startDial = ({ address, security }: Endpoint, way: Socket | null, options:
   if (security.kind === 'plain') return way ?? connectPlain({ host, port, noDelay: true });
   const where: ConnectionOptions = way === null ? { host, port } : { socket: way };
   const { tlsSession, keepsTlsSession = false } = options;
+  const session = tlsSession?.current;
   const socket = connectTls({
     ...where,
     ALPNProtocols: [...(options.alpn ?? ALPN_NAMES)],
@@ -104,13 +98,9 @@ const startDial = ({ address, security }: Endpoint, way: Socket | null, options:
     // it.
     ...(isIP(host) === 0 ? { servername: host } : { host }),
     ...(security.ca === undefined ? {} : { ca: security.ca }),
-    ...(tlsSession?.current === undefined ? {} : { session: tlsSession.current }),
+    ...(session === undefined ? {} : { session }),
   });
-  if (tlsSession !== undefined && keepsTlsSession) {
-    socket.on('session', (session) => {
-      tlsSession.current = session;
-    });
-  }
+  if (keepsTlsSession) tlsSession?.keepFrom(socket);
   socket.setNoDelay(true);
   return socket;
 };

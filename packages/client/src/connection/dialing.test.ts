@@ -19,6 +19,8 @@ import type { ConnectOptions } from '../options.ts';
 import { ScriptedEdge } from '../scripted-edge.fixture.ts';
 import type { StatusEvent } from '../status.ts';
 
+const DAY_MS = 86_400_000;
+
 let directory: TemporaryDirectory;
 const cleanUps: (() => Promise<unknown>)[] = [];
 
@@ -120,7 +122,7 @@ describe('the TLS session of a client', () => {
       });
       await clock.advance(delayMs);
     };
-    return { events, reconnect };
+    return { clock, events, reconnect };
   };
 
   /** Starts another server on the port of an edge. */
@@ -159,6 +161,44 @@ describe('the TLS session of a client', () => {
     const next = await replace(edge, testCertificate());
     await reconnect();
     await eventually(() => expect(next.resumptions).toEqual(FULL));
+  });
+
+  it('is replaced a day after the last check of the certificate, even if it was resumed meanwhile', async () => {
+    const edge = await startEdge(testCertificate());
+    const { clock, reconnect } = await connected(edge);
+    const checkedMs = clock.now();
+    const RESUMED = [true, true, true];
+    const handshakes = [...FULL];
+    for (const [attempt, ageMs, expected] of [
+      [1, DAY_MS - 60_000, RESUMED],
+      [2, DAY_MS, FULL],
+      [3, DAY_MS + 60_000, RESUMED],
+    ] as const) {
+      clock.setWallClock(checkedMs + ageMs);
+      edge.session.cut();
+      await reconnect(attempt);
+      handshakes.push(...expected);
+      await eventually(() => expect(edge.resumptions).toEqual(handshakes));
+      await eventually(() => expect(edge.session.mux.liveCarriers).toBe(2));
+    }
+  });
+
+  it('is forgotten if the server closes resumed connections before its first response', async () => {
+    const edge = new ScriptedEdge(testCertificate());
+    edge.admitResumed = false;
+    await edge.listen();
+    cleanUps.push(() => edge.close());
+    const clock = new FakeClock();
+    const client = dial({ server: edge.address, tls: true, insecure: true, clock });
+    const isUp = async (sessions: number): Promise<void> =>
+      eventually(async () => {
+        await clock.advance(250);
+        expect([edge.sessions.length, edge.session.mux.liveCarriers]).toEqual([sessions, 2]);
+      });
+    await isUp(1);
+    await client;
+    edge.session.cut();
+    await isUp(2);
   });
 
   it('does not skip the check of the certificate of another server', async () => {

@@ -32,7 +32,8 @@ import { dialCarrier } from './carrier-dialer.ts';
 import { CarrierKeeper } from './carrier-keeper.ts';
 import type { ControlLink } from './control-link.ts';
 import { DatagramPath } from './datagram-path.ts';
-import type { Endpoint, TlsSession } from './dial-socket.ts';
+import type { Endpoint } from './dial-socket.ts';
+import type { TlsSession } from './tls-session.ts';
 
 const NOT_NEEDED: StreamReason = { code: 'cancelled', text: 'not needed' };
 
