@@ -129,14 +129,14 @@ export const oursPath = ({
     const { child: edge, run } = await startEdge({ ...settings, https, captures, sealed });
     const what = tunnelOf({ ...settings, talkative, ofTls, rules: await rulesOf(policy, given.folder) });
     const isUp = sealed ? isSealed : isReady;
-    const restartClient = async () =>
+    const startMeasuredClient = async () =>
       talkative
         ? startTalkativeClient({ ...settings, what, run })
         : (await startClient({ ...settings, what, isUp, run })).child;
-    const client = await restartClient();
+    const client = await startMeasuredClient();
     const address = { host: '127.0.0.1', port, tls: https || ofTls };
     const account = policy === null ? {} : { account: { headers: await policy.visitor(address) } };
-    return { address, processes: { edge, client }, restartClient, ...account };
+    return { address, processes: { edge, client }, startMeasuredClient, ...account };
   },
 });
 

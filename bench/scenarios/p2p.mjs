@@ -1,6 +1,7 @@
 // P2P tunnels over the relay and over a direct path, compared with a tcp tunnel of the same build: the cost of encryption, and the
 // benefit of the direct path.
-import { mbPerSecond, PEAK_MEMORY, perGb, perUnitUs } from './figures.mjs';
+import { PEAK_MEMORY, perUnitUs } from './figures.mjs';
+import { BULK_FIGURES, measureBulk } from './measures.mjs';
 
 const BYTES = 6e8;
 const QUICK_BYTES = 1.5e8;
@@ -11,19 +12,12 @@ const bulk = ({ name, title, path, targets }) => ({
   title,
   paths: ['ours', path],
   yardstick: 'ours',
-  figures: ['mbPerSecond', 'cpuPerGb', 'edgeCpuPerGb', ...PEAK_MEMORY],
+  figures: BULK_FIGURES,
   targets,
-  async measure(stage) {
+  measure(stage) {
     const wanted = stage.quick ? QUICK_BYTES : BYTES;
     const parameters = { direction: 'down', streams: 1, bytes: wanted, warmUpBytes: wanted * WARM_UP_SHARE };
-    const { bytes, seconds, cpu, window } = await stage.measure('bulk', parameters);
-    return {
-      mbPerSecond: mbPerSecond(bytes, seconds),
-      cpuPerGb: perGb(cpu.both, bytes),
-      edgeCpuPerGb: perGb(cpu.edge, bytes),
-      ...stage.peakMemory(),
-      window,
-    };
+    return measureBulk(stage, parameters);
   },
 });
 

@@ -1,5 +1,5 @@
 // Bulk transfers in one direction, on a single stream or on eight.
-import { mbPerSecond, PEAK_MEMORY, perGb } from './figures.mjs';
+import { BULK_FIGURES, measureBulk } from './measures.mjs';
 
 const BYTES = 1.5e9;
 const QUICK_BYTES = 3e8;
@@ -8,22 +8,15 @@ const WARM_UP_SHARE = 0.2;
 const tcpBulk = (direction, streams) => ({
   name: `tcp-bulk-${direction}-${streams}`,
   title: `TCP, bulk ${direction === 'down' ? 'download' : 'upload'}, ${streams === 1 ? 'one stream' : `${streams} streams`}`,
-  figures: ['mbPerSecond', 'cpuPerGb', 'edgeCpuPerGb', ...PEAK_MEMORY],
+  figures: BULK_FIGURES,
   targets: [
     { path: 'ours', figure: 'cpuPerGb', ratioAtMost: 1.8, ratioAtMostFromNode24: 1.5 },
     { path: 'ours-tls', figure: 'cpuPerGb', ratioAtMost: 2.5, ratioAtMostFromNode24: 1.7 },
   ],
-  async measure(stage) {
+  measure(stage) {
     const wanted = stage.quick ? QUICK_BYTES : BYTES;
     const parameters = { direction, streams, bytes: wanted, warmUpBytes: wanted * WARM_UP_SHARE };
-    const { bytes, seconds, cpu, window } = await stage.measure('bulk', parameters);
-    return {
-      mbPerSecond: mbPerSecond(bytes, seconds),
-      cpuPerGb: perGb(cpu.both, bytes),
-      edgeCpuPerGb: perGb(cpu.edge, bytes),
-      ...stage.peakMemory(),
-      window,
-    };
+    return measureBulk(stage, parameters);
   },
 });
 

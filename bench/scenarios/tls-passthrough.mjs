@@ -1,6 +1,6 @@
 // TLS of a service behind a tls tunnel, compared with a tcp tunnel that carries the same bytes: the cost to find the host in a
 // ClientHello.
-import { mbPerSecond, PEAK_MEMORY, perGb, perUnitUs } from './figures.mjs';
+import { BULK_FIGURES, CONNECT_FIGURES, measureBulk, measureConnect } from './measures.mjs';
 
 const PATHS = {
   paths: ['ours-tcp-of-tls', 'ours-passthrough'],
@@ -15,19 +15,12 @@ const tlsPassthroughBulk = {
   name: 'tls-passthrough-bulk',
   title: 'TLS passthrough, bulk download, one stream',
   ...PATHS,
-  figures: ['mbPerSecond', 'cpuPerGb', 'edgeCpuPerGb', ...PEAK_MEMORY],
+  figures: BULK_FIGURES,
   targets: [{ path: 'ours-passthrough', figure: 'cpuPerGb', ratioAtMost: 1.1 }],
-  async measure(stage) {
+  measure(stage) {
     const wanted = stage.quick ? QUICK_BYTES : BYTES;
     const parameters = { direction: 'down', streams: 1, bytes: wanted, warmUpBytes: wanted * WARM_UP_SHARE };
-    const { bytes, seconds, cpu, window } = await stage.measure('bulk', parameters);
-    return {
-      mbPerSecond: mbPerSecond(bytes, seconds),
-      cpuPerGb: perGb(cpu.both, bytes),
-      edgeCpuPerGb: perGb(cpu.edge, bytes),
-      ...stage.peakMemory(),
-      window,
-    };
+    return measureBulk(stage, parameters);
   },
 };
 
@@ -35,24 +28,9 @@ const tlsPassthroughConnect = {
   name: 'tls-passthrough-connect',
   title: 'TLS passthrough, a handshake and a round trip of 128 bytes, 20 at a time',
   ...PATHS,
-  figures: ['requestsPerSecond', 'cpuPerRoundTripUs', 'edgeCpuPerRoundTripUs', 'p50Ms', 'p99Ms', ...PEAK_MEMORY],
+  figures: CONNECT_FIGURES,
   targets: [{ path: 'ours-passthrough', figure: 'cpuPerRoundTripUs', ratioAtMost: 1.1 }],
-  async measure(stage) {
-    const { requests, seconds, p50Ms, p99Ms, cpu, window } = await stage.measure('connect', {
-      concurrency: 20,
-      warmUpRequests: stage.quick ? 500 : 2000,
-      requests: stage.quick ? 1500 : 4000,
-    });
-    return {
-      requestsPerSecond: requests / seconds,
-      cpuPerRoundTripUs: perUnitUs(cpu.both, requests),
-      edgeCpuPerRoundTripUs: perUnitUs(cpu.edge, requests),
-      p50Ms,
-      p99Ms,
-      ...stage.peakMemory(),
-      window,
-    };
-  },
+  measure: (stage) => measureConnect(stage, 4000),
 };
 
 export const tlsPassthroughScenarios = [tlsPassthroughBulk, tlsPassthroughConnect];

@@ -36,10 +36,10 @@ const start = {
 };
 
 /** Our client keeps its compiled code at its first start. Other clients keep nothing, so a further start takes as long as the first. */
-async function againMs({ address, processes, restartClient }) {
-  if (restartClient === undefined) return Number.NaN;
+async function againMs({ address, processes, startMeasuredClient }) {
+  if (startMeasuredClient === undefined) return Number.NaN;
   await stopChild(processes.client, 'SIGTERM');
-  processes.client = await restartClient();
+  processes.client = await startMeasuredClient();
   await untilThrough({ address, processes }, 'tcp');
   return performance.now() - processes.client.startedAt;
 }

@@ -1,6 +1,7 @@
 // Rows of TCP tunnels without HTTP: bulk, idle connections, and small messages during bulk.
 import { setTimeout as delay } from 'node:timers/promises';
-import { mbPerSecond, PEAK_MEMORY, perGb } from '../../scenarios/figures.mjs';
+import { PEAK_MEMORY } from '../../scenarios/figures.mjs';
+import { measureBulk } from '../../scenarios/measures.mjs';
 import { isTcp } from './takes.mjs';
 
 const IDLE = 5000;
@@ -20,16 +21,9 @@ const bulk = (direction) => ({
   rank: 'cpuPerGb',
   yardstick: 'nginx',
   figures: ['cpuPerGb', 'edgeCpuPerGb', 'mbPerSecond', ...PEAK_MEMORY],
-  async measure(stage) {
+  measure(stage) {
     const parameters = { direction, warmUpSeconds: stage.quick ? 0.3 : 0.8, seconds: stage.seconds };
-    const { bytes, seconds, cpu, window } = await stage.measure('bulk', parameters);
-    return {
-      mbPerSecond: mbPerSecond(bytes, seconds),
-      cpuPerGb: perGb(cpu.both, bytes),
-      edgeCpuPerGb: perGb(cpu.edge, bytes),
-      ...stage.peakMemory(),
-      window,
-    };
+    return measureBulk(stage, parameters);
   },
 });
 
