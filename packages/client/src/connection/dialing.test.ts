@@ -184,21 +184,15 @@ describe('the TLS session of a client', () => {
   });
 
   it('is forgotten if the server closes resumed connections before its first response', async () => {
-    const edge = new ScriptedEdge(testCertificate());
+    const edge = await startEdge(testCertificate());
+    const { clock } = await connected(edge);
     edge.admitResumed = false;
-    await edge.listen();
-    cleanUps.push(() => edge.close());
-    const clock = new FakeClock();
-    const client = dial({ server: edge.address, tls: true, insecure: true, clock });
-    const isUp = async (sessions: number): Promise<void> =>
-      eventually(async () => {
-        await clock.advance(250);
-        expect([edge.sessions.length, edge.session.mux.liveCarriers]).toEqual([sessions, 2]);
-      });
-    await isUp(1);
-    await client;
     edge.session.cut();
-    await isUp(2);
+    await eventually(async () => {
+      await clock.advance(250);
+      expect(edge.sessions.length).toBeGreaterThan(1);
+      expect(edge.session.mux.liveCarriers).toBe(2);
+    });
   });
 
   it('does not skip the check of the certificate of another server', async () => {
