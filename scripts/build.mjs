@@ -1,5 +1,5 @@
-// Bundles each executable and the client library, copies the viewer of the API reference beside the server, renders the
-// guide, and builds the dashboard.
+// Bundles each executable and the client library, puts compiled code of the client beside its bundle, copies the viewer of the API reference
+// beside the server, renders the guide, and builds the dashboard.
 // `--types` also generates the library's type declarations.
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -12,6 +12,7 @@ import { buildDashboard } from './lib/build-dashboard.mjs';
 import { buildGuide } from './lib/build-guide.mjs';
 import { API_REFERENCE, BUNDLES, forgetBuild, hashInputs, rememberBuild, writeAtomically } from './lib/build-state.mjs';
 import { bundleOptions } from './lib/bundle-options.mjs';
+import { keepCompiledCode, removeCompiledCode } from './lib/compiled-code.mjs';
 import { ROOT } from './lib/paths.mjs';
 
 const require = createRequire(import.meta.url);
@@ -38,6 +39,13 @@ function removeOldChunks(outfile, made) {
   for (const name of readdirSync(folder)) if (chunk.test(name) && !made.has(name)) rmSync(join(folder, name));
 }
 
+/** Runs while the dashboard is built, which takes longer. */
+function compileClient() {
+  const client = join(ROOT, 'apps/cli');
+  removeCompiledCode(join(client, 'dist'));
+  return keepCompiledCode({ client });
+}
+
 /** Copies a file of the API reference viewer, plain and compressed with gzip. */
 async function copyViewer({ name, outfile }) {
   const contents = readFileSync(join(SWAGGER_UI, name));
@@ -51,8 +59,9 @@ async function main() {
   try {
     const dashboard = buildDashboard();
     const guide = buildGuide();
-    await Promise.all([...BUNDLES.map(bundle), ...API_REFERENCE.map(copyViewer), dashboard, guide]);
-    process.stderr.write(`  ${await dashboard}\n  ${await guide}\n`);
+    const code = Promise.all(BUNDLES.map(bundle)).then(compileClient);
+    await Promise.all([code, ...API_REFERENCE.map(copyViewer), dashboard, guide]);
+    process.stderr.write(`  ${await dashboard}\n  ${await guide}\n  ${await code}\n`);
   } catch (error) {
     // esbuild has already printed its error. An error of the dashboard build has not been printed yet.
     if (error.errors === undefined) process.stderr.write(`  ${error.message}\n`);

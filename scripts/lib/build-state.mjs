@@ -65,9 +65,9 @@ export function rememberBuild(inputs) {
 }
 
 /** Writes a file atomically: a program that starts meanwhile sees the old or the new contents, never a part. */
-export function writeAtomically(file, contents) {
+export function writeAtomically(file, contents, { mode } = {}) {
   mkdirSync(dirname(file), { recursive: true });
   const temporary = `${file}.${process.pid}.tmp`;
-  writeFileSync(temporary, contents);
+  writeFileSync(temporary, contents, { mode });
   renameSync(temporary, file);
 }

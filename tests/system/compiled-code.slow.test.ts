@@ -1,4 +1,4 @@
-// Tests of the compiled code that the client keeps for its next start.
+// Tests of the compiled code that the client keeps for its next start, and of the compiled code that the build puts beside the bundle.
 import {
   chmodSync,
   cpSync,
@@ -11,9 +11,15 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import type { TemporaryDirectory } from '@tunnel/testkit';
+import { eventually, spawnProgram, type TemporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { cleanEnv, ROOT } from '../repo/checkout.fixture.ts';
 import { DIST, homeFolder, type Run, runClient } from './cli-bundle.fixture.ts';
+
+const { keepCompiledCode, removeCompiledCode } = (await import(join(ROOT, 'scripts/lib/compiled-code.mjs'))) as {
+  keepCompiledCode(options: { client: string; node?: string }): Promise<string>;
+  removeCompiledCode(dist: string): void;
+};
 
 let home: TemporaryDirectory;
 beforeEach(async () => {
@@ -122,7 +128,69 @@ describe.skipIf(process.platform === 'win32')('compiled code', () => {
   });
 
   it('is not kept by a command that fails', async () => {
-    expect((await tunnel(['http', '--no-such-flag'])).code).toBe(2);
-    expect(kept()).toEqual([]);
+    expect((await tunnel(['list', '--no-such-flag'])).code).toBe(2);
+    expect(readdirSync(home.path)).toEqual([]);
+  });
+});
+
+describe.skipIf(process.platform === 'win32')('compiled code beside the bundle', () => {
+  const client = () => join(home.path, 'client');
+  const built = () => readdirSync(join(client(), 'dist')).filter((name) => /^publish-[0-9a-f]+$/.test(name));
+  const kept = () => readdirSync(home.path).includes('.cache');
+
+  beforeEach(() => {
+    for (const folder of ['bin', 'dist'])
+      cpSync(join(ROOT, 'apps/cli', folder), join(client(), folder), { recursive: true });
+    removeCompiledCode(join(client(), 'dist'));
+  });
+
+  /** Runs a client that opens a tunnel, and stops it. No edge is needed: a client that is stopped while it connects ends without an error. */
+  const run = async ({ flags = [], env = {} }: Run = {}): Promise<void> => {
+    const bin = join(client(), 'bin/tunnel.mjs');
+    const program = await spawnProgram({
+      command: process.execPath,
+      args: [...flags, bin, 'tcp', '22', '--server', '127.0.0.1:9', '--token', 'none', '--wait', '--json'],
+      env: { ...cleanEnv(), HOME: home.path, NODE_V8_COVERAGE: undefined, ...env },
+      cwd: home.path,
+    });
+    await eventually(() => expect(program.stdout.join('')).toContain('"reconnecting"'));
+    program.signal('SIGTERM');
+    expect(await program.waitForExit()).toMatchObject({ code: 0 });
+    expect(program.stderr).toEqual([]);
+  };
+
+  it('comes from the build, and the first start uses it', async () => {
+    expect(await keepCompiledCode({ client: client() })).toMatch(/^compiled code {2}\d+ KiB$/);
+    const [name = ''] = built();
+    expect(built()).toEqual([name]);
+    expect(statSync(join(client(), 'dist', name)).mode & 0o777).toBe(0o644);
+    await run();
+    expect(kept()).toBe(false);
+    await run({ flags: ['--max-old-space-size=200'] });
+    expect(kept()).toBe(true);
+    expect(built()).toEqual([name]);
+  });
+
+  it('is not used if it is damaged, and the first start keeps code for the user', async () => {
+    await keepCompiledCode({ client: client() });
+    truncateSync(join(client(), 'dist', built()[0] ?? ''), 100_000);
+    await run();
+    expect(kept()).toBe(true);
+  });
+
+  it('is turned off by NODE_DISABLE_COMPILE_CACHE', async () => {
+    await keepCompiledCode({ client: client() });
+    await run({ env: { NODE_DISABLE_COMPILE_CACHE: '1' } });
+    expect(kept()).toBe(false);
+  });
+
+  it('is missing if the client does not run on the machine that builds', async () => {
+    expect(await keepCompiledCode({ client: client(), node: '/bin/false' })).toMatch(
+      /^compiled code {2}none \(the client ended: exit code 1\)/,
+    );
+    expect(await keepCompiledCode({ client: client(), node: join(home.path, 'missing') })).toContain('ENOENT');
+    expect(built()).toEqual([]);
+    await run();
+    expect(kept()).toBe(true);
   });
 });

@@ -8,12 +8,12 @@ interface Loaded {
 }
 
 const launch = async (args: readonly string[]): Promise<void> => {
-  const { bundle, use } = chooseBundle(args);
+  const { bundle, uses } = chooseBundle(args);
   const file = join(__dirname, `${bundle}.cjs`);
   const load = createRequire(file);
   // Reading the cache takes longer than compiling a small bundle.
-  if (use === null) return void (load(file) as Loaded).main(args, () => {});
-  const loaded = (await import('@tunnel/runtime')).loadWithCodeCache(file, use, load);
+  if (uses === null) return void (load(file) as Loaded).main(args, () => {});
+  const loaded = (await import('@tunnel/runtime')).loadWithCodeCache(file, uses, load);
   (loaded.exports as Loaded).main(args, loaded.keepCode);
 };
 

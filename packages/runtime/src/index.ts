@@ -4,7 +4,7 @@ export { SingleFlight } from './async/single-flight.ts';
 export { addBackupSeries, type BackupFigures } from './backup-metrics.ts';
 export { Cache } from './cache.ts';
 export { type Clock, readOncePerTurn, systemClock, type Timer } from './clock.ts';
-export { loadWithCodeCache } from './code-cache.ts';
+export { loadWithCodeCache, type Uses } from './code-cache.ts';
 export {
   ASIDE,
   readBounded,
