@@ -1,6 +1,8 @@
 // npm run bench:peers: measures Hatchway beside other tunnels in a single run on this machine, and writes a page with the cost of each.
 import { existsSync } from 'node:fs';
-import { relative } from 'node:path';
+import { join, relative } from 'node:path';
+import { keepCompiledCode } from '../scripts/lib/compiled-code.mjs';
+import { ROOT } from '../scripts/lib/paths.mjs';
 import { leaveNothingBehind } from './lib/children.mjs';
 import { describeMachine, describeVersions } from './lib/machine.mjs';
 import { UsageError } from './lib/options.mjs';
@@ -84,7 +86,8 @@ async function bench(options, args) {
     settleInside();
     return measure(options, command);
   }
-  runtimesOf(options.nodes);
+  // The build has done this for the Node.js that has built, as on a machine of a user.
+  for (const { node } of runtimesOf(options.nodes)) await keepCompiledCode({ client: join(ROOT, 'apps/cli'), node });
   await obtainPeers(programsOf(options.paths), say);
   const { missing } = compileLoad();
   if (missing) throw new Error(missing);

@@ -35,7 +35,10 @@ const start = {
   },
 };
 
-/** Our client keeps its compiled code at its first start. Other clients keep nothing, so a further start takes as long as the first. */
+/**
+ * Our client keeps its compiled code at its first start, unless the build has put code for this Node.js beside it. Other clients keep
+ * nothing, so a further start takes as long as the first.
+ */
 async function againMs({ address, processes, startMeasuredClient }) {
   if (startMeasuredClient === undefined) return Number.NaN;
   await stopChild(processes.client, 'SIGTERM');
