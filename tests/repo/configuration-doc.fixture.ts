@@ -24,7 +24,7 @@ export const ROWS: readonly Row[] = OPTION_KEYS.flatMap((key) => {
   const { docs, fields = {}, schema } = optionOf(key);
   const nested = Object.entries(fields).map(([field, row]) => ({
     key: `${key}.${field}`,
-    byDefault: defaultOfField(schema, field),
+    byDefault: defaultOfField(schema(), field),
     ...row.docs,
   }));
   return docs === undefined ? nested : [{ key, byDefault: defaultOf(key), ...docs }, ...nested];

@@ -74,8 +74,11 @@ export type ReloadClass = 'same' | 'retarget' | 'update' | 'reopen';
 
 export interface Option {
   readonly protos: readonly Proto[];
-  /** Schema of the option's values. The schema is optional or has a default. */
-  readonly schema: z.ZodType;
+  /**
+   * Makes the schema of the option's values, which is optional or has a default. A client that starts with flags checks no values by schema,
+   * and making all schemas takes milliseconds.
+   */
+  readonly schema: () => z.ZodType;
   readonly reload: ReloadClass;
   readonly flag?: Flag;
   readonly docs?: OptionDocs;
@@ -101,5 +104,14 @@ export const WITH_HOST = ['http', 'tcp', 'tls', 'udp', 'p2p publish'] as const s
 /** Commands that publish a service on a port or a Unix socket. The client can check the health of both. */
 export const WITH_SOCKET = ['http', 'tcp', 'tls'] as const satisfies readonly TunnelCommand[];
 
-/** Checks the type of a table of options and keeps the exact types of its rows. */
-export const rows = <const R extends Readonly<Record<string, Option>>>(table: R): R => table;
+/** Checks the type of a table of options and keeps the exact types of its rows. Each schema is made at most once. */
+export const rows = <const R extends Readonly<Record<string, Option>>>(table: R): R =>
+  Object.fromEntries(Object.entries(table).map(([key, row]) => [key, { ...row, schema: madeOnce(row.schema) }])) as R;
+
+const madeOnce = (make: () => z.ZodType): (() => z.ZodType) => {
+  let made: z.ZodType | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+};

@@ -33,7 +33,7 @@ export const entryFields = (spec: TunnelSpec, plain: Partial<Record<SpecKey, Pla
 
 /** Returns a validated value with the defaults of its nested table, or the default value of an absent option. */
 const filledValue = (key: SpecKey, value: unknown): unknown => {
-  const parsed = optionOf(key).schema.safeParse(value);
+  const parsed = optionOf(key).schema().safeParse(value);
   return parsed.success ? parsed.data : value;
 };
 

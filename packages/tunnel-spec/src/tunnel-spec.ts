@@ -23,7 +23,7 @@ export interface ConcealedText {
 /** Type of an option's value in a tunnel's spec. */
 export type OptionValue<K extends OptionKey> = Options[K] extends { readonly isSecret: true }
   ? ConcealedText | string
-  : Exclude<z.input<Options[K]['schema']>, undefined>;
+  : Exclude<z.input<ReturnType<Options[K]['schema']>>, undefined>;
 
 type Has<P extends Proto, K extends OptionKey> = P extends Options[K]['protos'][number] ? true : false;
 
@@ -54,7 +54,9 @@ export const SECRET_KEYS = OPTION_KEYS.filter((key): key is SecretKey => optionO
 export const hasOption = (proto: Proto, key: OptionKey): boolean => optionOf(key).protos.includes(proto);
 
 type KeySchemas<S extends z.ZodType> = {
-  [K in OptionKey]: Options[K] extends { readonly isSecret: true } ? z.ZodOptional<S> : Options[K]['schema'];
+  [K in OptionKey]: Options[K] extends { readonly isSecret: true }
+    ? z.ZodOptional<S>
+    : ReturnType<Options[K]['schema']>;
 };
 
 /**
@@ -64,13 +66,13 @@ type KeySchemas<S extends z.ZodType> = {
 export const entryShape = <S extends z.ZodType>(secret: S) => ({
   proto: oneOf(['http', 'https', 'tcp', 'tls', 'udp', 'p2p']),
   ...(Object.fromEntries(
-    OPTION_KEYS.map((key) => [key, optionOf(key).isSecret === true ? secret.optional() : OPTIONS[key].schema]),
+    OPTION_KEYS.map((key) => [key, optionOf(key).isSecret === true ? secret.optional() : OPTIONS[key].schema()]),
   ) as KeySchemas<S>),
 });
 
 /** Returns the default of an option, or undefined if the option has no default. */
 export const defaultOf = (key: OptionKey): unknown => {
-  const parsed = optionOf(key).schema.safeParse(undefined);
+  const parsed = optionOf(key).schema().safeParse(undefined);
   return parsed.success ? parsed.data : undefined;
 };
 

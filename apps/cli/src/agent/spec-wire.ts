@@ -52,7 +52,7 @@ export const specFromWire = (json: unknown): NamedSpec => {
 const checkOption = (key: SpecKey, value: unknown, nameOf: (key: SpecKey) => string): void => {
   // A policy file name is rejected, because the running client would look up the file from its own folder.
   if (key === 'policy' && typeof value === 'string') throw misuse('`policy` must be a table, not a file');
-  const parsed = optionOf(key).schema.safeParse(value);
+  const parsed = optionOf(key).schema().safeParse(value);
   if (!parsed.success) {
     throw misuse(`\`${nameOf(key)}\` must be ${parsed.error.issues[0]?.message ?? 'another value'}`);
   }

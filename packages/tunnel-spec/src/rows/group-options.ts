@@ -6,24 +6,25 @@ import { filledSecret, filledText, flag, oneOf, seconds, table, url, wholeNumber
 
 const PATH = 'a path that begins with / and has no spaces or control characters';
 
-const healthCheck = table({
-  /** Kind of the health check. Health checks are off if the key is absent. */
-  type: oneOf(['tcp', 'http']).optional(),
-  path: z
-    .string({ error: PATH })
-    .regex(/^\/[^\s\p{Cc}]{0,2047}$/u, { error: PATH })
-    .optional(),
-  interval_secs: seconds(86_400).default(10),
-  timeout_secs: seconds(3600).default(3),
-  max_failed: wholeNumber(1, 1000).default(3),
-  expect_2xx: flag().default(true),
-  alert_webhook: url({ orEmpty: false, concealed: true, maxCharacters: 2048 }).optional(),
-});
+const healthCheck = () =>
+  table({
+    /** Kind of the health check. Health checks are off if the key is absent. */
+    type: oneOf(['tcp', 'http']).optional(),
+    path: z
+      .string({ error: PATH })
+      .regex(/^\/[^\s\p{Cc}]{0,2047}$/u, { error: PATH })
+      .optional(),
+    interval_secs: seconds(86_400).default(10),
+    timeout_secs: seconds(3600).default(3),
+    max_failed: wholeNumber(1, 1000).default(3),
+    expect_2xx: flag().default(true),
+    alert_webhook: url({ orEmpty: false, concealed: true, maxCharacters: 2048 }).optional(),
+  });
 
 export const GROUP_OPTIONS = rows({
   group: {
     protos: GROUPED,
-    schema: groupName().optional(),
+    schema: () => groupName().optional(),
     reload: 'reopen',
     flag: {
       shown: '<name>',
@@ -39,14 +40,14 @@ export const GROUP_OPTIONS = rows({
   // No flag takes the group key directly, because process lists would show the key.
   group_key: {
     protos: GROUPED,
-    schema: filledSecret().optional(),
+    schema: () => filledSecret().optional(),
     reload: 'reopen',
     isSecret: true,
     docs: { type: 'secret string', meaning: 'shared secret of the group; only a SHA-256 hash leaves the client' },
   },
   group_key_env: {
     protos: GROUPED,
-    schema: filledText().optional(),
+    schema: () => filledText().optional(),
     reload: 'reopen',
     sourceOf: 'group_key',
     flag: {
@@ -59,7 +60,7 @@ export const GROUP_OPTIONS = rows({
   },
   group_key_file: {
     protos: GROUPED,
-    schema: filledText().optional(),
+    schema: () => filledText().optional(),
     reload: 'reopen',
     sourceOf: 'group_key',
     flag: {
@@ -75,7 +76,7 @@ export const GROUP_OPTIONS = rows({
   },
   health_check: {
     protos: GROUPED,
-    schema: healthCheck.optional(),
+    schema: () => healthCheck().optional(),
     // Applies only to the health check keys known to the edge. A reload compares the keys of this table and keeps the tunnel open if only
     // other keys changed.
     reload: 'reopen',

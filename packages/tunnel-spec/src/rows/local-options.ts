@@ -2,12 +2,12 @@
 import { EVERY, GROUPED, HTTP, rows, WITH_HOST, WITH_SOCKET } from '../option.ts';
 import { filledText, flag, oneOf, table, wholeNumber } from '../values.ts';
 
-const files = table({ dir: filledText(), spa: flag().default(false), listing: flag().default(false) });
+const files = () => table({ dir: filledText(), spa: flag().default(false), listing: flag().default(false) });
 
 export const LOCAL_OPTIONS = rows({
   local_port: {
     protos: EVERY,
-    schema: wholeNumber(1, 65_535).optional(),
+    schema: () => wholeNumber(1, 65_535).optional(),
     reload: 'retarget',
     docs: {
       type: '1 to 65535',
@@ -17,7 +17,7 @@ export const LOCAL_OPTIONS = rows({
   },
   local_socket: {
     protos: GROUPED,
-    schema: filledText().optional(),
+    schema: () => filledText().optional(),
     reload: 'retarget',
     docs: {
       type: 'path',
@@ -26,7 +26,7 @@ export const LOCAL_OPTIONS = rows({
   },
   allow_control_socket: {
     protos: GROUPED,
-    schema: flag().default(false),
+    schema: () => flag().default(false),
     reload: 'same',
     flag: {
       long: 'yes-publish-socket',
@@ -43,7 +43,7 @@ export const LOCAL_OPTIONS = rows({
   },
   files: {
     protos: ['http'],
-    schema: files.optional(),
+    schema: () => files().optional(),
     reload: 'retarget',
     fields: {
       dir: {
@@ -80,7 +80,7 @@ export const LOCAL_OPTIONS = rows({
   },
   local_host: {
     protos: EVERY,
-    schema: filledText().default('127.0.0.1'),
+    schema: () => filledText().default('127.0.0.1'),
     reload: 'retarget',
     flag: {
       shown: '<host>',
@@ -93,7 +93,7 @@ export const LOCAL_OPTIONS = rows({
   },
   local_protocol: {
     protos: HTTP,
-    schema: oneOf(['http1', 'h2c']).default('http1'),
+    schema: () => oneOf(['http1', 'h2c']).default('http1'),
     reload: 'retarget',
     flag: {
       shown: '<protocol>',
@@ -110,7 +110,7 @@ export const LOCAL_OPTIONS = rows({
   },
   local_tls_verify: {
     protos: ['https'],
-    schema: flag().default(true),
+    schema: () => flag().default(true),
     reload: 'retarget',
     flag: {
       long: 'local-tls-no-verify',

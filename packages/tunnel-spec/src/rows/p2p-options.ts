@@ -8,7 +8,7 @@ const BOTH_ENDS = ['p2p publish', 'p2p connect'] as const;
 export const P2P_OPTIONS = rows({
   p2p_publish: {
     protos: ['p2p'],
-    schema: p2pName().optional(),
+    schema: () => p2pName().optional(),
     reload: 'reopen',
     docs: {
       type: 'same rules as a subdomain',
@@ -17,7 +17,7 @@ export const P2P_OPTIONS = rows({
   },
   p2p_connect: {
     protos: ['p2p'],
-    schema: p2pName().optional(),
+    schema: () => p2pName().optional(),
     reload: 'reopen',
     docs: {
       type: 'same rules as a subdomain',
@@ -27,7 +27,7 @@ export const P2P_OPTIONS = rows({
   // No flag takes the p2p secret directly, because process lists would show the secret.
   p2p_secret: {
     protos: ['p2p'],
-    schema: filledSecret().optional(),
+    schema: () => filledSecret().optional(),
     reload: 'reopen',
     isSecret: true,
     docs: {
@@ -37,7 +37,7 @@ export const P2P_OPTIONS = rows({
   },
   p2p_secret_env: {
     protos: ['p2p'],
-    schema: filledText().optional(),
+    schema: () => filledText().optional(),
     reload: 'reopen',
     sourceOf: 'p2p_secret',
     flag: {
@@ -53,7 +53,7 @@ export const P2P_OPTIONS = rows({
   },
   p2p_secret_file: {
     protos: ['p2p'],
-    schema: filledText().optional(),
+    schema: () => filledText().optional(),
     reload: 'reopen',
     sourceOf: 'p2p_secret',
     flag: {
@@ -72,7 +72,7 @@ export const P2P_OPTIONS = rows({
   },
   p2p_service: {
     protos: ['p2p'],
-    schema: oneOf(['tcp', 'udp']).default('tcp'),
+    schema: () => oneOf(['tcp', 'udp']).default('tcp'),
     reload: 'reopen',
     flag: {
       long: 'udp',
@@ -86,7 +86,7 @@ export const P2P_OPTIONS = rows({
   },
   p2p_allow: {
     protos: ['p2p'],
-    schema: oneOf(['account', 'anyone']).default('account'),
+    schema: () => oneOf(['account', 'anyone']).default('account'),
     reload: 'reopen',
     flag: {
       long: 'allow',
@@ -105,7 +105,7 @@ export const P2P_OPTIONS = rows({
   },
   p2p_direct: {
     protos: ['p2p'],
-    schema: flag().default(true),
+    schema: () => flag().default(true),
     reload: 'reopen',
     flag: {
       long: 'no-direct',
@@ -122,7 +122,7 @@ export const P2P_OPTIONS = rows({
   },
   listen_port: {
     protos: ['p2p'],
-    schema: listenPort().optional(),
+    schema: () => listenPort().optional(),
     reload: 'reopen',
     flag: {
       long: 'listen',
@@ -140,7 +140,7 @@ export const P2P_OPTIONS = rows({
   },
   listen_host: {
     protos: ['p2p'],
-    schema: filledText().default('127.0.0.1'),
+    schema: () => filledText().default('127.0.0.1'),
     reload: 'reopen',
     docs: { type: 'string', meaning: '`p2p_connect`: the address to listen on' },
   },

@@ -28,16 +28,17 @@ const portOrAddress = () => {
 
 const SERVICES = 'a table of at most 16 names, each with its port';
 
-const services = z
-  .record(serviceName(), portOrAddress(), {
-    error: (issue) => (issue.code === 'invalid_key' ? SERVICE_NAME_EXPECTED : SERVICES),
-  })
-  .refine((names) => Object.keys(names).length <= 16, { error: SERVICES });
+const services = () =>
+  z
+    .record(serviceName(), portOrAddress(), {
+      error: (issue) => (issue.code === 'invalid_key' ? SERVICE_NAME_EXPECTED : SERVICES),
+    })
+    .refine((names) => Object.keys(names).length <= 16, { error: SERVICES });
 
 export const POLICY_OPTIONS = rows({
   policy: {
     protos: GUARDED,
-    schema: policyValue().optional(),
+    schema: () => policyValue().optional(),
     reload: 'update',
     flag: {
       shown: '<file>',
@@ -52,7 +53,7 @@ export const POLICY_OPTIONS = rows({
   },
   policy_revision: {
     protos: GROUPED,
-    schema: wholeNumber(0, Number.MAX_SAFE_INTEGER).optional(),
+    schema: () => wholeNumber(0, Number.MAX_SAFE_INTEGER).optional(),
     reload: 'update',
     docs: {
       type: '0 and up',
@@ -61,7 +62,7 @@ export const POLICY_OPTIONS = rows({
   },
   services: {
     protos: HTTP,
-    schema: services.optional(),
+    schema: () => services().optional(),
     reload: 'update',
     flag: {
       long: 'service',

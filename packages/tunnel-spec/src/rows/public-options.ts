@@ -8,7 +8,7 @@ const HOST_HEADER = '"keep", "rewrite" or a host name';
 export const PUBLIC_OPTIONS = rows({
   remote_port: {
     protos: PORTED,
-    schema: wholeNumber(1, 65_535).optional(),
+    schema: () => wholeNumber(1, 65_535).optional(),
     reload: 'reopen',
     flag: {
       shown: '<port>',
@@ -21,7 +21,7 @@ export const PUBLIC_OPTIONS = rows({
   },
   idle_secs: {
     protos: ['udp'],
-    schema: wholeNumber(5, 3600).optional(),
+    schema: () => wholeNumber(5, 3600).optional(),
     reload: 'reopen',
     flag: {
       long: 'idle',
@@ -38,7 +38,7 @@ export const PUBLIC_OPTIONS = rows({
   },
   proxy_protocol: {
     protos: CARRIED,
-    schema: oneOf(['v1', 'v2']).optional(),
+    schema: () => oneOf(['v1', 'v2']).optional(),
     reload: 'reopen',
     flag: {
       shown: '<version>',
@@ -55,7 +55,7 @@ export const PUBLIC_OPTIONS = rows({
   },
   subdomain: {
     protos: NAMED,
-    schema: filledText().optional(),
+    schema: () => filledText().optional(),
     reload: 'reopen',
     flag: {
       shown: '<name>',
@@ -73,7 +73,7 @@ export const PUBLIC_OPTIONS = rows({
   },
   domain: {
     protos: NAMED,
-    schema: filledText().optional(),
+    schema: () => filledText().optional(),
     reload: 'reopen',
     flag: {
       shown: '<host>',
@@ -89,10 +89,11 @@ export const PUBLIC_OPTIONS = rows({
   },
   host_header: {
     protos: HTTP,
-    schema: z
-      .string({ error: HOST_HEADER })
-      .regex(/^[!-~]{1,255}$/, { error: HOST_HEADER })
-      .default('keep'),
+    schema: () =>
+      z
+        .string({ error: HOST_HEADER })
+        .regex(/^[!-~]{1,255}$/, { error: HOST_HEADER })
+        .default('keep'),
     reload: 'reopen',
     flag: {
       shown: '<host>',
@@ -110,7 +111,7 @@ export const PUBLIC_OPTIONS = rows({
   },
   capture: {
     protos: HTTP,
-    schema: flag().default(true),
+    schema: () => flag().default(true),
     reload: 'reopen',
     flag: {
       long: 'no-capture',
