@@ -11,7 +11,7 @@ import type * as Sources from './trial-option.fixture.ts';
 const TRIAL_ROW = `
   trial_mode: {
     protos: ['http'],
-    schema: oneOf(['careful', 'bold']).default('careful'),
+    schema: () => oneOf(['careful', 'bold']).default('careful'),
     reload: 'retarget',
     flag: {
       shown: '<mode>',
