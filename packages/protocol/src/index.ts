@@ -1,4 +1,4 @@
-export { decodeControl, encodeControl, FEW_MESSAGES } from './control-codec.ts';
+export { decodeControl, encodeControl } from './control-codec.ts';
 export {
   type ControlMessage,
   type ControlMessageInput,

@@ -1,7 +1,7 @@
 // Guarantees of the parsers for any input, as fast-check properties. The unit tests have a short run, tests/soak has a long run.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { decodeControl, encodeControl, FEW_MESSAGES } from './control-codec.ts';
+import { decodeControl, encodeControl } from './control-codec.ts';
 import { CONTROL_TYPES, type ControlMessageInput } from './control-messages.ts';
 import { type FrameHandler, FrameParser } from './frame-parser.ts';
 import {
@@ -218,7 +218,6 @@ export const describeWireFuzz = (numRuns: number): void => {
       fc.property(text, (input) => {
         const decoded = decodeControl(input);
         if (!decoded.ok) expect(decoded.fault.message.length).toBeLessThan(500);
-        expect(decodeControl(input, FEW_MESSAGES)).toEqual(decoded);
       }),
     );
   });
@@ -227,7 +226,6 @@ export const describeWireFuzz = (numRuns: number): void => {
     check(
       fc.property(message, (input) => {
         expect(decodeControl(encodeControl(input))).toEqual({ ok: true, message: input });
-        expect(decodeControl(encodeControl(input), FEW_MESSAGES)).toEqual({ ok: true, message: input });
       }),
     );
   });

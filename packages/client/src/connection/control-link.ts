@@ -7,7 +7,6 @@ import {
   type ControlMessageInput,
   decodeControl,
   encodeControl,
-  FEW_MESSAGES,
   WIRE_LIMITS,
 } from '@tunnel/protocol';
 import { judgeLiveness } from '@tunnel/rules/rate';
@@ -142,7 +141,7 @@ export class ControlLink {
     this.#lastHeardAt = this.#clock.monotonic();
     const decoded = isBinary
       ? ({ ok: false, fault: new Fault('CONTROL_BAD_FRAME', { reason: 'not a text frame' }) } as const)
-      : decodeControl(textOf(data), FEW_MESSAGES);
+      : decodeControl(textOf(data));
     if (!decoded.ok) {
       this.#logger.debug({ code: decoded.fault.code, reason: decoded.fault.message }, 'unknown control frame');
       this.send({ type: 'Error', code: decoded.fault.code, message: decoded.fault.message.slice(0, 1000) });

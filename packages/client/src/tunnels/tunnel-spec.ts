@@ -6,7 +6,6 @@ import {
   type ControlMessageInput,
   decodeControl,
   encodeControl,
-  FEW_MESSAGES,
   type HealthCheckSpec,
   healthCheckSpec,
   tunnelProtocol,
@@ -174,7 +173,6 @@ const checkFrame = (spec: ClientSpec): void => {
   const { proto: protocol, name = '' } = spec;
   const read = decodeControl(
     encodeControl({ type: 'RegisterTunnel', request_id: 'r', name, protocol, ...registrationFields(spec, {}) }),
-    FEW_MESSAGES,
   );
   if (!read.ok) throw new Fault('CLIENT_USAGE', { reason: read.fault.message });
 };
