@@ -185,7 +185,7 @@ export class SessionMuxes {
   tick(): void {
     this.#tokens.dropExpired();
     const now = this.#clock.monotonic();
-    for (const mux of [...this.#sessionOf.keys()]) mux.tick(now);
+    for (const mux of this.#sessionOf.keys()) mux.tick(now);
   }
 
   #forget(mux: MuxSession): void {

@@ -163,6 +163,12 @@ const tunnelEnded = (state: Exclude<SessionState, { kind: 'ended' }>, tunnelId: 
   return [{ ...state, tunnels: state.tunnels.filter((other) => other !== tunnel) }, dismiss(tunnel, now)];
 };
 
+/** True if passing time has changed the state of the session. The edge asks every second for each of its sessions. */
+export const isDue = (state: SessionState, now: number): boolean => {
+  if (state.kind === 'ended') return false;
+  return (state.kind === 'lost' && now >= state.until) || state.tunnels.some((tunnel) => now >= deadlineOf(tunnel));
+};
+
 const timePassed = (state: Exclude<SessionState, { kind: 'ended' }>, now: number): SessionStep => {
   if (state.kind === 'lost' && now >= state.until) {
     return [
@@ -170,7 +176,7 @@ const timePassed = (state: Exclude<SessionState, { kind: 'ended' }>, now: number
       [...state.tunnels.flatMap((tunnel) => dismiss(tunnel, now)), { kind: 'forget-session' }],
     ];
   }
-  if (!state.tunnels.some((tunnel) => now >= deadlineOf(tunnel))) return [state, []];
+  if (!isDue(state, now)) return [state, []];
   const late = state.tunnels.filter((tunnel) => now >= deadlineOf(tunnel));
   return [
     { ...state, tunnels: state.tunnels.filter((tunnel) => !late.includes(tunnel)) },

@@ -25,7 +25,7 @@ import type { SessionMuxes } from './carriers.ts';
 import type { ControlConnection } from './control-connection.ts';
 import { RESUME_WINDOW_MS } from './limits.ts';
 import { Session } from './session.ts';
-import { findTunnel, type SessionEffect, type SessionEvent, transitionSession } from './session-life.rules.ts';
+import { findTunnel, isDue, type SessionEffect, type SessionEvent, transitionSession } from './session-life.rules.ts';
 
 /**
  * Maximum of sessions per edge, including disconnected sessions.
@@ -50,6 +50,7 @@ interface SessionClient {
 }
 
 const RULES = { windowMs: RESUME_WINDOW_MS };
+const TIME_PASSED: SessionEvent = { kind: 'time-passed' };
 
 export interface SessionLimits {
   readonly limit: number;
@@ -152,7 +153,7 @@ export class Sessions {
     const session = this.#sessions.get(claim.sessionId);
     if (session === undefined) return null;
     // Ends an expired session now, before the next timer tick does.
-    this.feed(session, { kind: 'time-passed' });
+    this.feed(session, TIME_PASSED);
     if (session.state.kind === 'ended' || !sameOwner(session.owner, claim.owner)) return null;
     return equalInConstantTime(session.secretHash, sha256Hex(claim.secret)) ? session : null;
   }
@@ -211,7 +212,8 @@ export class Sessions {
   }
 
   tick(): void {
-    for (const session of [...this.#sessions.values()]) this.feed(session, { kind: 'time-passed' });
+    const now = this.#options.clock.monotonic();
+    for (const session of this.#sessions.values()) if (isDue(session.state, now)) this.feed(session, TIME_PASSED);
   }
 
   feed(session: Session, event: SessionEvent): readonly SessionEffect[] {

@@ -324,7 +324,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
       return;
     }
     if (this.liveness.isPingDue(nowMs, this.isUnused)) this.#ping(nowMs);
-    for (const stream of this.#streams.overdue(nowMs)) {
+    for (let stream = this.#streams.takeOverdue(nowMs); stream; stream = this.#streams.takeOverdue(nowMs)) {
       this.sendReset(stream, UNANSWERED);
       stream.handleReset(UNANSWERED);
     }

@@ -13,6 +13,8 @@ import { FramedConnection } from './framed-connection.ts';
 /** Maximum number of new streams of a session that wait for a carrier. */
 const OPENS_WAITING_MAX = 4096;
 
+const NO_CARRIER: StreamReason = { code: 'carrier-lost', text: 'the client has no open carrier' };
+
 export interface CarrierLoss {
   readonly carrierId: number;
   readonly reason: string;
@@ -238,17 +240,19 @@ export class MuxSession {
     for (const connection of [...this.#connections.values()]) connection.close(reason);
   }
 
-  /** Called once per second: sends pings, closes dead carriers, times out unanswered opens, and rotates worn carriers. */
+  /**
+   * Called once per second: sends pings, closes dead carriers, times out unanswered opens, and rotates worn carriers. Allocates nothing
+   * while there is nothing to do, because an edge calls it for thousands of idle sessions.
+   */
   tick(nowMs: number): void {
-    for (const connection of [...this.#connections.values()]) {
+    for (const connection of this.#connections.values()) {
       try {
         connection.tick(nowMs);
       } catch (error) {
         connection.abandon(error, 'carrier.tick');
       }
     }
-    const reason = { code: 'carrier-lost', text: 'the client has no open carrier' } as const;
-    this.#waiting.refuseOlder(nowMs - MUX_LIMITS.CARRIER_WAIT_MS, reason);
+    this.#waiting.refuseOlder(nowMs - MUX_LIMITS.CARRIER_WAIT_MS, NO_CARRIER);
   }
 
   #refuseWaiting(code: StreamReason['code'], text: string): void {

@@ -83,13 +83,12 @@ export class StreamTable {
     return this.#streams.delete(stream.id);
   }
 
-  /** Removes and returns streams opened here that the peer has not answered in time. */
-  *overdue(nowMs: number): Generator<FramedStream> {
-    for (let stream = this.#opening.first; stream !== null; stream = this.#opening.first) {
-      // Streams are in order of opening, so the first younger stream ends the loop.
-      if (nowMs - stream.openedAtMs < MUX_LIMITS.STREAM_OPEN_TIMEOUT_MS) return;
-      this.#opening.delete(stream.unanswered);
-      yield stream;
-    }
+  /** Removes and returns a stream opened here that the peer has not answered in time. Returns null if there is none. */
+  takeOverdue(nowMs: number): FramedStream | null {
+    // Streams are in order of opening, so if the first is young enough, all are.
+    const stream = this.#opening.first;
+    if (stream === null || nowMs - stream.openedAtMs < MUX_LIMITS.STREAM_OPEN_TIMEOUT_MS) return null;
+    this.#opening.delete(stream.unanswered);
+    return stream;
   }
 }
