@@ -96,8 +96,9 @@ export class ControlConnection implements Guarded {
   #pingToAnswer: Buffer | null = null;
   /** True while a handler processes a message of the control connection. */
   #isBusy = false;
-  /** Set while the rate limit pauses reading: until the next event-loop turn, or until the timer fires. */
-  #heldBack: Timer | 'until-next-turn' | null = null;
+  /** Set while the control connection has no token and is not read. */
+  #heldBack: Timer | null = null;
+  /** Set while the control connection waits for the next event-loop turn, because other connections have to get theirs. */
   #turn: NodeJS.Immediate | null = null;
   #framesAfterClose = 0;
   #lastHeardAt: number;
@@ -177,7 +178,7 @@ export class ControlConnection implements Guarded {
   }
 
   get #waitsFor(): string {
-    if (this.#isHeldBack || this.#registrations.isFull) return 'the frame rate limit';
+    if (this.#heldBack !== null || this.#registrations.isFull) return 'the frame rate limit';
     if (this.#phase === 'awaiting-auth') return 'Auth';
     return this.#isBusy ? 'frame being handled' : 'frames';
   }
@@ -222,7 +223,7 @@ export class ControlConnection implements Guarded {
     if (this.#phase === 'closed') return;
     // A paused socket would not read the response to the close frame. A client paused by the rate limit has more data queued than the edge
     // reads: it can receive the close frame until the timeout, but its response is not awaited.
-    if (!this.#isHeldBack && !this.#registrations.isFull) this.#ws.resume();
+    if (this.#heldBack === null && !this.#registrations.isFull) this.#ws.resume();
     this.#ws.close(code, reason);
     const timer = this.#clock.setTimeout(() => this.#ws.terminate(), CONTROL_CLOSE_TIMEOUT_MS);
     this.#ws.once('close', () => timer.cancel());
@@ -238,17 +239,12 @@ export class ControlConnection implements Guarded {
     if (this.#phase === 'closed') return;
     this.#phase = 'closed';
     this.#timer.cancel();
-    if (this.#isHeldBack) (this.#heldBack as Timer).cancel();
+    this.#heldBack?.cancel();
     if (this.#turn !== null) clearImmediate(this.#turn);
     this.#waiting.length = 0;
     this.#signals = 0;
     this.#registrations.stop();
     this.#handlers.onLost(this);
-  }
-
-  /** True if reading is paused for longer than the current event-loop turn. */
-  get #isHeldBack(): boolean {
-    return this.#heldBack !== null && this.#heldBack !== 'until-next-turn';
   }
 
   #heard(): void {
@@ -283,24 +279,28 @@ export class ControlConnection implements Guarded {
   // ---- handlers run in the order of their frames; a frame that takes time or has no token holds up the socket, not memory ----
 
   #work(): void {
-    while (!this.#isBusy && this.#heldBack === null && (this.#signals > 0 || this.#waiting.length > 0)) {
+    while (!this.#isBusy && !this.#isPaced && (this.#signals > 0 || this.#waiting.length > 0)) {
       const verdict = this.#pace.next(this.#clock.monotonic());
       if (verdict.kind !== 'take') return this.#holdBack(verdict);
-      this.#turn ??= setImmediate(() => this.#turnOver());
       if (this.#signals > 0) this.#takeSignal();
       else this.#take(this.#waiting.shift() as string | null);
     }
-    if (this.#isBusy || this.#heldBack !== null || this.#registrations.isFull) return;
+    if (this.#isBusy || this.#isPaced || this.#registrations.isFull) return;
     if (this.#phase === 'closed' || !this.#ws.isPaused) return;
     // Frames sent during the pause are still in the socket, so the silence timeout restarts here.
     this.#heard();
     this.#ws.resume();
   }
 
+  /** True while the rate limit pauses reading. */
+  get #isPaced(): boolean {
+    return this.#heldBack !== null || this.#turn !== null;
+  }
+
   #holdBack(verdict: Exclude<FrameVerdict, { kind: 'take' }>): void {
     this.#ws.pause();
     if (verdict.kind === 'next-turn') {
-      this.#heldBack = 'until-next-turn';
+      this.#turn = setImmediate(() => this.#turnOver());
       return;
     }
     this.#heldBack = this.#clock.setTimeout(() => {
@@ -313,8 +313,6 @@ export class ControlConnection implements Guarded {
   #turnOver(): void {
     this.#turn = null;
     this.#pace.turnOver();
-    if (this.#heldBack !== 'until-next-turn') return;
-    this.#heldBack = null;
     this.#goOn();
   }
 

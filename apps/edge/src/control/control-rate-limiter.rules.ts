@@ -7,7 +7,10 @@ export interface ControlRateLimits {
   readonly connection: TokenRate;
   /** Rate of control messages shared by all connections of an account. */
   readonly account: TokenRate;
-  /** Maximum of frames per connection and event-loop turn. A long frame counts several times. */
+  /**
+   * Frames after which a connection waits for the next event-loop turn, whether they came in one turn or many: a connection with a few
+   * frames per turn then needs no callback at the end of each. A long frame counts several times.
+   */
   readonly perTurn: number;
   /** Shortest pause, so that thousands of paused connections do not cause a flood of timers. */
   readonly pauseMinMs: number;
