@@ -16,6 +16,8 @@ export type Decoded =
 
 const isKnown = (type: string): type is ControlType => Object.hasOwn(CONTROL_SCHEMAS, type);
 
+const TEXTS_FOR_PEOPLE = ['message', 'reason'];
+
 /** Characters of an unknown type shown in the error, so that the log line stays short. */
 const UNKNOWN_TYPE_SHOWN_CHARS = 40;
 
@@ -46,12 +48,13 @@ export const decodeControl = (text: string): Decoded => {
 /** Encodes a message. Texts for people are cut to the receiver's limit; the sender must keep all other fields within their limits. */
 export const encodeControl = (message: ControlMessageInput): string => {
   // Only top-level texts of a message are cut, because a policy may have a header or claim with the same name.
-  const cut: Record<string, unknown> = {};
-  for (const key of ['message', 'reason'] as const) {
-    const text: unknown = (message as Record<string, unknown>)[key];
-    if (typeof text === 'string') cut[key] = cutText(text, CONTROL_TEXT_MAX_CHARS);
+  let sent: Record<string, unknown> = message;
+  for (const key of TEXTS_FOR_PEOPLE) {
+    const text = sent[key];
+    if (typeof text !== 'string' || text.length <= CONTROL_TEXT_MAX_CHARS) continue;
+    sent = { ...sent, [key]: cutText(text, CONTROL_TEXT_MAX_CHARS) };
   }
-  return JSON.stringify({ ...message, ...cut });
+  return JSON.stringify(sent);
 };
 
 const shown = (type: string): string => cutText(type.replace(/[^\x20-\x7e]/g, '?'), UNKNOWN_TYPE_SHOWN_CHARS);

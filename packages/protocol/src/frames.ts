@@ -208,6 +208,19 @@ export const decodeReason = (payload: Uint8Array): StreamReason | null => {
   };
 };
 
+/** Writes PING or PONG with two u32 values at the start of `target`. Returns the end position. */
+export const writePing = (
+  target: Uint8Array,
+  type: typeof FRAME.PING | typeof FRAME.PONG,
+  first: number,
+  second: number,
+): number => {
+  writeFrameHeader(target, 0, type, PING_PAYLOAD_BYTES, 0);
+  writeUint32(target, HEADER, first);
+  writeUint32(target, HEADER + 4, second);
+  return HEADER + PING_PAYLOAD_BYTES;
+};
+
 /** Encodes PING or PONG with eight bytes chosen by the sender, padded with zeros. */
 export const encodePing = (type: typeof FRAME.PING | typeof FRAME.PONG, payload: Uint8Array): Uint8Array => {
   const bytes = new Uint8Array(PING_PAYLOAD_BYTES);

@@ -33,6 +33,7 @@ export {
   writeCredit,
   writeFin,
   writeFrameHeader,
+  writePing,
   writeUint32,
 } from './frames.ts';
 export {

@@ -1,18 +1,17 @@
 // Sends frames without visitor data. A single scratch buffer is enough, because the carrier copies every frame.
 import {
   encodeOpen,
-  encodePing,
   encodeReason,
   FRAME,
   type FrameTable,
-  PING_PAYLOAD_BYTES,
+  readUint32,
   type StreamHead,
   type StreamReason,
   WIRE_LIMITS,
   writeCompactOpen,
   writeCredit,
   writeFin,
-  writeUint32,
+  writePing,
 } from '@tunnel/protocol';
 import type { Carrier } from '../carrier/carrier.ts';
 
@@ -57,13 +56,10 @@ export class FrameSender {
 
   /** Sends a PING frame with our timestamp and a mark of our choice, which the peer echoes. */
   ping(nowMs: number, mark = 0): void {
-    const payload = new Uint8Array(PING_PAYLOAD_BYTES);
-    writeUint32(payload, 0, mark);
-    writeUint32(payload, 4, nowMs >>> 0);
-    this.#carrier.send(encodePing(FRAME.PING, payload));
+    this.#carrier.send(SCRATCH, writePing(SCRATCH, FRAME.PING, mark, nowMs >>> 0));
   }
 
   pong(payload: Uint8Array): void {
-    this.#carrier.send(encodePing(FRAME.PONG, payload));
+    this.#carrier.send(SCRATCH, writePing(SCRATCH, FRAME.PONG, readUint32(payload, 0), readUint32(payload, 4)));
   }
 }
