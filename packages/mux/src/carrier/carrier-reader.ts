@@ -92,7 +92,7 @@ export class CarrierReader implements StaticReader {
       this.#wantsBlock = n >= (this.#kind === 'tls' ? TLS_RECORD_BYTES : SCRATCH.view.length);
       return true;
     }
-    tickFlush.beforeBulk();
+    tickFlush.flushNow();
     // A single small record with no other bytes pending: the burst has ended, and the block can be returned.
     const quiet = this.#start === this.#fill && n < TLS_RECORD_BYTES;
     this.#fill += n;

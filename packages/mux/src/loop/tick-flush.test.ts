@@ -32,9 +32,9 @@ it('tickFlush calls all listeners once, in order, at the end of the turn', () =>
 it('tickFlush calls waiting listeners before bulk, and only later ones at the end', () => {
   const { tickFlush, told, listener, ...loop } = turns();
   tickFlush.tell(listener('a'));
-  tickFlush.beforeBulk();
+  tickFlush.flushNow();
   expect(told).toEqual(['a']);
-  tickFlush.beforeBulk();
+  tickFlush.flushNow();
   tickFlush.tell(listener('b'));
   expect(told).toEqual(['a']);
   loop.end();

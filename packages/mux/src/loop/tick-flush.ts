@@ -23,8 +23,11 @@ export class TickFlush {
     this.#soon(this.#onEnd);
   }
 
-  /** Called before a piece of received bulk data is written: calls the waiting listeners first. */
-  beforeBulk(): void {
+  /**
+   * Calls the waiting listeners now instead of at the end of the turn: before a piece of received bulk data is written, and after the pings
+   * of a session, whose blocks the pings of the next session can then reuse.
+   */
+  flushNow(): void {
     if (this.#waiting.length > 0) this.#tellAll();
   }
 

@@ -70,7 +70,7 @@ export abstract class PacedReads implements StaticReader {
     const whole = block === null ? SCRATCH.whole : block.whole;
     // Marks the read buffer as in use before onData, because the connection can end during the call.
     this.#bulkHeld = block !== null;
-    if (block !== null) tickFlush.beforeBulk();
+    if (block !== null) tickFlush.flushNow();
     let goOn: boolean;
     try {
       goOn = this.reader.onData(whole, HEAD_ROOM_BYTES, HEAD_ROOM_BYTES + n, block !== null);

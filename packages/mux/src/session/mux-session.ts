@@ -6,6 +6,7 @@ import type { DatagramAnswer, DatagramStream } from '../datagram/datagram-stream
 import { MUX_LIMITS } from '../limits.ts';
 import type { ReportInternalError } from '../loop/guard.ts';
 import type { MuxClock } from '../loop/mux-clock.ts';
+import { tickFlush } from '../loop/tick-flush.ts';
 import { MemoryBudget } from '../stream/flow-control.ts';
 import type { MuxStream, OpenAnswer } from '../stream/mux-stream.ts';
 import { FramedConnection } from './framed-connection.ts';
@@ -252,6 +253,7 @@ export class MuxSession {
         connection.abandon(error, 'carrier.tick');
       }
     }
+    tickFlush.flushNow();
     this.#waiting.refuseOlder(nowMs - MUX_LIMITS.CARRIER_WAIT_MS, NO_CARRIER);
   }
 
