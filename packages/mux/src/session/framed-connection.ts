@@ -41,6 +41,8 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   readonly id: number;
   /** Carrier name used by both ends. Empty if the carrier has no name. */
   readonly carrierTag: string;
+  /** New streams use the carriers of the highest rank. */
+  readonly rank: number;
   /** True if no new streams are accepted, because the peer sent GO_AWAY or the carrier is being rotated. */
   retiring = false;
   /** True after a GO_AWAY of this side until the peer has seen it. Until then, the peer can still open streams on the carrier. */
@@ -53,18 +55,20 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   readonly liveness: CarrierLiveness;
   readonly lane: DatagramLane;
   readonly #streams: StreamTable;
-  #waiters = new Set<FramedStream>();
+  /** Streams that wait until the carrier can take their data. Null on a carrier where no stream has waited since the last flush. */
+  #waiters: Set<FramedStream> | null = null;
   #pins = 0;
   #keptReference = false;
   #closed = false;
   #current: Buffer = NONE;
   #borrowed = false;
 
-  constructor(session: MuxSession, id: number, carrier: Carrier, carrierTag = '') {
+  constructor(session: MuxSession, id: number, carrier: Carrier, carrierTag = '', rank = 0) {
     this.#session = session;
     this.clock = session.clock;
     this.id = id;
     this.carrierTag = carrierTag;
+    this.rank = rank;
     this.#carrier = carrier;
     this.#sender = new FrameSender(carrier, session.frames);
     this.#parser = new FrameParser(this, session.frames);
@@ -133,8 +137,8 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   onReady(): void {
     const waiters = this.#waiters;
-    if (waiters.size === 0) return;
-    this.#waiters = new Set();
+    if (waiters === null) return;
+    this.#waiters = null;
     for (const stream of waiters) stream.carrierReady();
   }
 
@@ -285,14 +289,19 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   sendData(stream: MuxStream, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     const free = this.#carrier.sendData(stream.id, bytes, start, end, borrowed);
-    if (!free) this.#waiters.add(stream);
+    if (!free) this.#wait(stream);
     return free;
   }
 
   mustWait(stream: MuxStream, bytes: number): boolean {
     if (!this.#carrier.isFull(bytes)) return false;
-    this.#waiters.add(stream);
+    this.#wait(stream);
     return true;
+  }
+
+  #wait(stream: MuxStream): void {
+    this.#waiters ??= new Set();
+    this.#waiters.add(stream);
   }
 
   pinned(delta: 1 | -1): void {
@@ -309,7 +318,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   forget(stream: FramedStream): void {
     if (!this.#streams.remove(stream)) return;
-    this.#waiters.delete(stream);
+    this.#waiters?.delete(stream);
     this.#session.onStreamsChanged(-1);
     this.#closeIfRetired();
   }
@@ -402,7 +411,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     if (this.#closed) return;
     this.#closed = true;
     this.lane.close();
-    this.#waiters.clear();
+    this.#waiters = null;
     for (const stream of this.#streams.values()) stream.handleReset(reason);
     this.#session.onClosed(this, text, violation);
   }

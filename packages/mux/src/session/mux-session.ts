@@ -63,8 +63,6 @@ export class MuxSession {
   readonly flows: DatagramFlows | null;
   readonly #handlers: MuxHandlers;
   readonly #connections = new Map<number, FramedConnection>();
-  /** Ranks of the session's carriers above the default rank 0. Carriers of a higher rank are preferred. */
-  readonly #ranks = new WeakMap<FramedConnection, number>();
   readonly #waiting = new OpenQueue();
   /** Carrier reserved for datagrams, as long as it accepts streams. */
   #reserved: FramedConnection | null = null;
@@ -120,11 +118,10 @@ export class MuxSession {
       carrier.destroy('the session is closed');
       return id;
     }
-    const connection = new FramedConnection(this, id, carrier, tag);
+    const connection = new FramedConnection(this, id, carrier, tag, rank);
     this.#connections.set(id, connection);
-    if (rank !== 0) this.#ranks.set(connection, rank);
     // A carrier of higher rank also replaces the carrier reserved for datagrams, so that new flows use the better one.
-    if (this.#reserved !== null && rank > this.#rankOf(this.#reserved)) this.#reserved = null;
+    if (this.#reserved !== null && rank > this.#reserved.rank) this.#reserved = null;
     connection.start();
     this.#waiting.begin((head, answer) => this.#bestConnection()?.open(head, answer) ?? null);
     return id;
@@ -165,18 +162,9 @@ export class MuxSession {
     let best: FramedConnection | null = null;
     for (const connection of this.#connections.values()) {
       if (!connection.takesStreams || connection === this.#reserved) continue;
-      if (best === null || this.#isBetter(connection, best)) best = connection;
+      if (best === null || isBetter(connection, best)) best = connection;
     }
     return best ?? (this.#reserved?.takesStreams ? this.#reserved : null);
-  }
-
-  #isBetter(one: FramedConnection, other: FramedConnection): boolean {
-    const ahead = this.#rankOf(one) - this.#rankOf(other);
-    return ahead === 0 ? one.load < other.load : ahead > 0;
-  }
-
-  #rankOf(connection: FramedConnection): number {
-    return this.#ranks.get(connection) ?? 0;
   }
 
   // ---- datagrams ----
@@ -310,6 +298,9 @@ export class MuxSession {
     });
   }
 }
+
+const isBetter = (one: FramedConnection, other: FramedConnection): boolean =>
+  one.rank === other.rank ? one.load < other.load : one.rank > other.rank;
 
 // ---- opens that wait for a carrier ----
 // After a client has reconnected and before its first carrier is open, or while a lost carrier is dialed again, new visitors wait

@@ -1,7 +1,8 @@
 // Hash table for streams by ascending id. Streams come and go constantly; LinkedSet in the rules package explains the cost of V8's Map in
 // this case. Uses open addressing; ids of the same side fall into adjacent slots, so collisions are rare.
 
-const LEAST_SLOTS = 64;
+/** Small, because most carriers of an edge with many clients have few streams or none. */
+const LEAST_SLOTS = 16;
 
 export class StreamIdMap<T extends { readonly id: number }> {
   #slots: (T | null)[] = emptySlots(LEAST_SLOTS);
