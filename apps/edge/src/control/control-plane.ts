@@ -6,7 +6,7 @@ import { Fault } from '@tunnel/errors';
 import type { AcceptedConnection, ConnectionGate } from '@tunnel/http-shell';
 import type { DatagramWay, MuxSession, ReportInternalError } from '@tunnel/mux';
 import { CLOSE_CODES, type ControlMessage, type ControlMessageInput, type StreamReason } from '@tunnel/protocol';
-import { type ControlRole, type HeldConnection } from '@tunnel/rules/admission';
+import { type ConnectionState, type ControlRole, type HeldConnection } from '@tunnel/rules/admission';
 import { type CallerAddress, createCallerAddress, hostPort, networkOf } from '@tunnel/rules/net';
 import type { TokenBuckets } from '@tunnel/rules/rate';
 import { type Owner, ownerKey, type TunnelProtocol } from '@tunnel/rules/tunnels';
@@ -131,7 +131,7 @@ export class ControlPlane {
       onCarrier: (request, socket, head, accepted) => {
         const admit = (owner: Owner): Fault | null => {
           const refusal = gate.identify(accepted, ownerKey(owner), 'carrier');
-          if (refusal === null) accepted.served = heldCarrier(accepted);
+          if (refusal === null) accepted.served = new HeldCarrier(accepted);
           return refusal;
         };
         upgradeCarrier(this.#muxes, admit, request, socket, head);
@@ -348,7 +348,7 @@ export class ControlPlane {
         },
       },
     });
-    accepted.served = heldControl(connection);
+    accepted.served = new HeldControl(connection);
     this.#connections.add(connection);
   }
 
@@ -393,21 +393,48 @@ export class ControlPlane {
 const SHUTTING_DOWN: StreamReason = { code: 'shutting-down', text: 'the edge is shutting down' };
 
 /** View of an upgraded control connection for the connection gate. */
-const heldControl = (connection: ControlConnection): HeldConnection => ({
-  isIdle: false,
-  get activeAtMs() {
-    return connection.lastHeardAt;
-  },
-  describe: () => connection.describe(),
-  close: () => connection.terminate(),
-});
+class HeldControl implements HeldConnection {
+  readonly isIdle = false;
+  readonly #connection: ControlConnection;
 
-const heldCarrier = ({ socket, ticket }: AcceptedConnection): HeldConnection => ({
-  isIdle: false,
-  activeAtMs: ticket.enteredMs,
-  describe: () => ({ phase: 'open', waitsFor: 'frames' }),
-  close: () => void socket.destroy(),
-});
+  constructor(connection: ControlConnection) {
+    this.#connection = connection;
+  }
+
+  get activeAtMs(): number {
+    return this.#connection.lastHeardAt;
+  }
+
+  describe(): ConnectionState {
+    return this.#connection.describe();
+  }
+
+  close(): void {
+    this.#connection.terminate();
+  }
+}
+
+/** View of a carrier for the connection gate. */
+class HeldCarrier implements HeldConnection {
+  readonly isIdle = false;
+  readonly #accepted: AcceptedConnection;
+
+  constructor(accepted: AcceptedConnection) {
+    this.#accepted = accepted;
+  }
+
+  get activeAtMs(): number {
+    return this.#accepted.ticket.enteredMs;
+  }
+
+  describe(): ConnectionState {
+    return { phase: 'open', waitsFor: 'frames' };
+  }
+
+  close(): void {
+    this.#accepted.socket.destroy();
+  }
+}
 
 const peerOf = (request: IncomingMessage, callerAddress: CallerAddress): ControlPeer => {
   const { remoteAddress = '', remotePort = 0 } = request.socket;

@@ -39,13 +39,12 @@ interface PathEnd {
   receive(packet: Buffer, from: RemoteInfo, via: PacketSocket): PathRefusal | null;
 }
 
-/** Path id with its keys. `end` is created with the first packet, because most clients never send a packet. */
+/** Path id with its keys. `end` is created with the first packet. */
 interface Offer {
   readonly mux: MuxSession;
   readonly kind: 'path' | 'observe';
-  readonly id: Buffer;
-  readonly keyToEdge: Buffer;
-  readonly keyToClient: Buffer;
+  /** Path id, key of packets to the edge, and key of packets to the client. A single buffer, because most clients never send a packet. */
+  readonly secrets: Buffer;
   end: PathEnd | null;
 }
 
@@ -82,8 +81,8 @@ export class DatagramPaths {
 
   /** Ends the paths of a closed or replaced connection. Their keys are no longer used. */
   end(mux: MuxSession): void {
-    for (const { id, end } of this.#ofMux.get(mux) ?? []) {
-      this.#byId.delete(keyOf(id, 0));
+    for (const { secrets, end } of this.#ofMux.get(mux) ?? []) {
+      this.#byId.delete(keyOf(secrets, 0));
       if (end instanceof UdpPath) end.stop();
     }
     this.#ofMux.delete(mux);
@@ -113,18 +112,10 @@ export class DatagramPaths {
 
   #offer(mux: MuxSession, kind: Offer['kind']): Offer {
     const secrets = randomBytes(PATH_ID_BYTES + 2 * PATH_KEY_BYTES);
-    const id = secrets.subarray(0, PATH_ID_BYTES);
     // The map key is only a part of the id, so ids with an equal part are generated again.
-    if (this.#byId.has(keyOf(id, 0))) return this.#offer(mux, kind);
-    const offer: Offer = {
-      mux,
-      kind,
-      id,
-      keyToEdge: secrets.subarray(PATH_ID_BYTES, PATH_ID_BYTES + PATH_KEY_BYTES),
-      keyToClient: secrets.subarray(PATH_ID_BYTES + PATH_KEY_BYTES),
-      end: null,
-    };
-    this.#byId.set(keyOf(id, 0), offer);
+    if (this.#byId.has(keyOf(secrets, 0))) return this.#offer(mux, kind);
+    const offer: Offer = { mux, kind, secrets, end: null };
+    this.#byId.set(keyOf(secrets, 0), offer);
     return offer;
   }
 
@@ -145,7 +136,8 @@ export class DatagramPaths {
 
   #makeEnd(offer: Offer): PathEnd {
     const { clock, report } = this.#options;
-    const { mux, kind, id, keyToEdge, keyToClient } = offer;
+    const { mux, kind } = offer;
+    const { id, keyToEdge, keyToClient } = partsOf(offer);
     const keys: PathKeys = { id, sealing: keyToClient, opening: keyToEdge };
     if (kind === 'observe') return new ObservingEnd(keys, clock);
     const path = new UdpPath({
@@ -199,8 +191,17 @@ class ObservingEnd implements PathEnd {
  */
 const keyOf = (bytes: Buffer, at: number): number => bytes.readUIntBE(at, 6);
 
-const shown = ({ id, keyToEdge, keyToClient }: Offer): SealedPath => ({
-  id: id.toString('hex'),
-  key_to_edge: keyToEdge.toString('base64url'),
-  key_to_client: keyToClient.toString('base64url'),
+const partsOf = ({ secrets }: Offer): { id: Buffer; keyToEdge: Buffer; keyToClient: Buffer } => ({
+  id: secrets.subarray(0, PATH_ID_BYTES),
+  keyToEdge: secrets.subarray(PATH_ID_BYTES, PATH_ID_BYTES + PATH_KEY_BYTES),
+  keyToClient: secrets.subarray(PATH_ID_BYTES + PATH_KEY_BYTES),
 });
+
+const shown = (offer: Offer): SealedPath => {
+  const { id, keyToEdge, keyToClient } = partsOf(offer);
+  return {
+    id: id.toString('hex'),
+    key_to_edge: keyToEdge.toString('base64url'),
+    key_to_client: keyToClient.toString('base64url'),
+  };
+};

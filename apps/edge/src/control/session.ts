@@ -6,6 +6,11 @@ import { MuxUpstream } from '../upstream/upstream.ts';
 import type { ControlConnection } from './control-connection.ts';
 import { type SessionState, startSession } from './session-life.rules.ts';
 
+const REGISTRATIONS = {
+  maxWaiting: 256,
+  full: () => new Error('too many registrations are queued'),
+};
+
 export class Session {
   readonly sessionId: string;
   /** SHA-256 of the resume secret, so that the stored value cannot be used to resume. */
@@ -32,10 +37,7 @@ export class Session {
    * Runs registrations in order, including those of a replaced connection and its successor. Each connection has at most one in the queue,
    * so only a client reconnecting hundreds of times during a registration exceeds the maximum.
    */
-  readonly registrations = new SerialQueue({
-    maxWaiting: 256,
-    full: () => new Error('too many registrations are queued'),
-  });
+  readonly registrations = new SerialQueue(REGISTRATIONS);
 
   constructor(options: {
     readonly sessionId: string;
