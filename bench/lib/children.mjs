@@ -65,6 +65,13 @@ export async function failAtExit(child) {
   throw new Error(`${child.name} ended (${exit}) ${child.output === '' ? '' : `and said:\n${child.output.trim()}`}`);
 }
 
+/** Runs a program to its end, and returns the milliseconds that it took. */
+export async function untilExit(what) {
+  const child = startChild(what);
+  await child.exited;
+  return performance.now() - child.startedAt;
+}
+
 export async function stopChild(child, signal = 'SIGKILL') {
   signalGroup(child, signal);
   await child.exited;

@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ROOT } from '../../scripts/lib/paths.mjs';
-import { failAtExit, startChild } from '../lib/children.mjs';
+import { failAtExit, startChild, untilExit } from '../lib/children.mjs';
 import { freePort } from '../lib/free-ports.mjs';
 import { cleanEnvironment, startServer } from '../lib/server.mjs';
 import { HTTP_NAME } from '../lib/wrk.mjs';
@@ -103,6 +103,12 @@ function tunnelOf({ protocol, port, ground, talkative, rules, ofTls }) {
   return ['http', local, '--subdomain', HTTP_NAME, ...rules, ...(talkative ? [] : SILENT)];
 }
 
+/** Returns a function that measures the start and end of Node.js alone, in milliseconds. */
+export const bareNode =
+  (node, { cwd, env }) =>
+  () =>
+    untilExit({ name: 'node', command: node, args: ['-e', '0'], cwd, env });
+
 /**
  * `root` is the checkout with the build to run. With `https`, HTTP visitors use TLS; with `ofTls`, visitors and origin use TLS end to end.
  * `kind` is the tunnel's protocol if it differs from the scenario's. With `talkative`, the client runs with default flags. `policy` is an
@@ -136,7 +142,8 @@ export const oursPath = ({
     const client = await startMeasuredClient();
     const address = { host: '127.0.0.1', port, tls: https || ofTls };
     const account = policy === null ? {} : { account: { headers: await policy.visitor(address) } };
-    return { address, processes: { edge, client }, startMeasuredClient, ...account };
+    const node = bareNode(given.node, { cwd: given.folder, env: cleanEnvironment(given.folder) });
+    return { address, processes: { edge, client }, startMeasuredClient, bareNode: node, ...account };
   },
 });
 

@@ -3,11 +3,11 @@
 import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from '../../../scripts/lib/paths.mjs';
-import { failAtExit, startChild, stopChild } from '../../lib/children.mjs';
+import { failAtExit, startChild, stopChild, untilExit } from '../../lib/children.mjs';
 import { freePort } from '../../lib/free-ports.mjs';
 import { cleanEnvironment, startServer } from '../../lib/server.mjs';
 import { HTTP_NAME } from '../../lib/wrk.mjs';
-import { startEdge } from '../../paths/ours.mjs';
+import { bareNode, startEdge } from '../../paths/ours.mjs';
 import { HOST, writeFileIn } from '../peer-process.mjs';
 import { manyTunnels } from './many-tunnels.mjs';
 
@@ -101,16 +101,10 @@ const commands = {
         return ms;
       },
       help: () => untilExit({ name: 'tunnel --help', command: node, args: [CLI, '--help'], ...common }),
-      bareNode: () => untilExit({ name: 'node', command: node, args: ['-e', '0'], ...common }),
+      bareNode: bareNode(node, common),
     };
   },
 };
-
-async function untilExit(what) {
-  const child = startChild(what);
-  await child.exited;
-  return performance.now() - child.startedAt;
-}
 
 export const oursAlone = [
   many({

@@ -19,7 +19,7 @@ const start = {
     'from the start of the client process to the first answer through the tunnel, with an empty home folder and again after that; memory twelve seconds later',
   takes: (path) => STARTED.includes(plainName(path)),
   rank: 'clientStartMs',
-  figures: ['clientStartMs', 'clientAgainMs', 'edgeStartMs', 'edgeRestMb', 'clientRestMb'],
+  figures: ['clientStartMs', 'clientAgainMs', 'bareNodeMs', 'edgeStartMs', 'edgeRestMb', 'clientRestMb'],
   async measure(stage) {
     const { processes, throughAt } = stage.way;
     await delay(stage.quick ? QUICK_REST_MS : REST_MS);
@@ -31,6 +31,7 @@ const start = {
       edgeRestMb: memory.edge.now / 1e6,
       clientRestMb: memory.client.now / 1e6,
       clientAgainMs: await againMs(stage.way),
+      bareNodeMs: stage.way.bareNode === undefined ? Number.NaN : await typical(TRIES, stage.way.bareNode),
     };
   },
 };
