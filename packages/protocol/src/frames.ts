@@ -225,7 +225,9 @@ export const writePing = (
 export const encodePing = (type: typeof FRAME.PING | typeof FRAME.PONG, payload: Uint8Array): Uint8Array => {
   const bytes = new Uint8Array(PING_PAYLOAD_BYTES);
   bytes.set(payload.subarray(0, PING_PAYLOAD_BYTES));
-  return encodeFrame(type, 0, bytes);
+  const frame = new Uint8Array(HEADER + PING_PAYLOAD_BYTES);
+  writePing(frame, type, readUint32(bytes, 0), readUint32(bytes, 4));
+  return frame;
 };
 
 /** Encodes SEEN: the total bytes of DATAGRAM frames, including headers, taken from the carrier since it opened. */

@@ -73,6 +73,20 @@ describe('captures of a tunnel', () => {
     expect(store.ownerOf('tun_shy')).toBeUndefined();
   });
 
+  it('in progress have at most 4 KiB that are not counted, and are counted in full at their end', () => {
+    const { store } = captureStore();
+    const recorder = begin(store);
+    const before = store.bytes;
+    for (let sent = 100; sent <= 16_000; sent += 100) {
+      recorder.onRequestBody(Buffer.alloc(100), 0, 100);
+      expect(store.bytes - before).toBeGreaterThanOrEqual(sent - 4096);
+    }
+    recorder.finish(1, 'complete');
+    expect(store.bytes - before).toBe(16_000);
+    recorder.onRequestBody(Buffer.alloc(100), 0, 100);
+    expect([store.bytes - before, recorder.keptBytes]).toEqual([16_100, store.bytes]);
+  });
+
   it('stay within the byte limit of the tunnel, and evicted requests keep no further data', () => {
     const { store } = captureStore();
     const first = begin(store);
